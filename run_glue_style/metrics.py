@@ -1,0 +1,83 @@
+"""The classification metric of the training and evaluation scripts: an `evaluate.Metric` that needs no network."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import datasets
+import evaluate
+import numpy as np
+from sklearn.metrics import confusion_matrix, precision_recall_fscore_support
+
+
+class ClassificationMetric(evaluate.Metric):  # type: ignore[misc]
+    """Accuracy, per-class precision, recall and F1, and the confusion matrix of a single-label classifier.
+
+    `evaluate.load("accuracy")` downloads its code; this class is that code, so it works offline. Rows are kept in
+    memory: no cache or lock file is written, and any number of instances and processes can work at once. With
+    several processes gather the rows first (`accelerator.gather_for_metrics`).
+
+    Args:
+        label_names: the classes in the order of their integer labels.
+
+    Raises:
+        ValueError: if `label_names` is empty or has a name twice.
+    """
+
+    def __init__(self, label_names: Sequence[str]) -> None:
+        if not label_names or len(set(label_names)) != len(label_names):
+            raise ValueError(f"label_names must be different names, at least one, not {list(label_names)}")
+        self.label_names = list(label_names)
+        super().__init__(keep_in_memory=True)
+
+    def _info(self) -> evaluate.MetricInfo:
+        return evaluate.MetricInfo(
+            description="Accuracy, macro F1, per-class scores and confusion matrix.",
+            citation="",
+            inputs_description="predictions, references: integer labels, 0 to the number of classes - 1.",
+            features=datasets.Features(
+                {"predictions": datasets.Value("int64"), "references": datasets.Value("int64")}
+            ),
+        )
+
+    def _compute(self, *, predictions: Sequence[int], references: Sequence[int]) -> dict[str, Any]:
+        """Score one set of predictions; called by `compute`.
+
+        Args:
+            predictions: (rows,) integer labels.
+            references: (rows,) integer labels.
+
+        Returns:
+            Plain Python values, ready for JSON: `accuracy`; `macro_f1`, the mean over all classes, also those that
+            never occur; `per_class`, `{name: {precision, recall, f1, support}}`, 0 where a score is 0 / 0;
+            `confusion_matrix`, counts, one list for each reference class; `majority_accuracy`, the share of the most
+            frequent reference class.
+
+        Raises:
+            ValueError: if there are no rows or a label is out of range.
+        """
+        predicted, gold = np.asarray(predictions), np.asarray(references)  # (rows,)
+        if not len(gold):
+            raise ValueError("there is nothing to score: no predictions and references were added")
+        for what, labels in (("predictions", predicted), ("references", gold)):
+            outside = np.flatnonzero((labels < 0) | (labels >= len(self.label_names)))
+            if len(outside):
+                raise ValueError(
+                    f"{what}[{outside[0]}] is {labels[outside[0]]}, but the {len(self.label_names)} classes "
+                    f"{self.label_names} have the labels 0 to {len(self.label_names) - 1}"
+                )
+        classes = np.arange(len(self.label_names))
+        counts = confusion_matrix(gold, predicted, labels=classes)  # (classes, classes)
+        scores = precision_recall_fscore_support(gold, predicted, labels=classes, zero_division=0.0)
+        precision, recall, f1, support = (column.tolist() for column in scores)
+        return {
+            "accuracy": float(counts.trace() / len(gold)),
+            "macro_f1": float(np.mean(f1)),
+            "per_class": {
+                name: {"precision": precision[i], "recall": recall[i], "f1": f1[i], "support": support[i]}
+                for i, name in enumerate(self.label_names)
+            },
+            "confusion_matrix": counts.tolist(),
+            "majority_accuracy": float(max(support) / len(gold)),
+        }
