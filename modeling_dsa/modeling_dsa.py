@@ -16,6 +16,7 @@ from .configuration_dsa import DSAConfig
 from .encoders_dsa import ENCODERS
 from .packing_dsa import pack, split_pairs
 from .poolings_dsa import POOLINGS
+from .rows_dsa import dropout
 
 
 @dataclass
@@ -152,7 +153,7 @@ class DSAModel(DSAPreTrainedModel):
             embedded = self.embed_tokens(ids.flatten()[places])  # (N, d_0)
         else:
             embedded = inputs_embeds.flatten(0, 1)[places]  # (N, d_0)
-        words = F.dropout(embedded, self.config.embedding_dropout, self.training)
+        words = dropout(embedded, self.config.embedding_dropout, self.training)
         encoded, between = self.encoder(words, packing, bool(output_hidden_states))  # (N, d_c)
         vectors, weights = self.pooling(encoded, packing)  # (U, m * d_o)
 
@@ -183,7 +184,7 @@ class ClassifierLayer(nn.Module):
 
     def forward(self, features: Tensor) -> Tensor:
         """(batch, input_size) -> (batch, output_size)"""
-        features = F.dropout(self.norm(features), self.dropout_rate, self.training)
+        features = dropout(self.norm(features), self.dropout_rate, self.training)
         return F.leaky_relu(self.linear(features), self.negative_slope)
 
 

@@ -5,8 +5,13 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from .configuration_dsa import DSAConfig
-from .encoders_dsa import RowConv1d
 from .packing_dsa import Packing
+from .rows_dsa import RowConv1d
+
+
+def at_least_float32(tensor: Tensor) -> Tensor:
+    """Attention weights and sums over long sentences lose too much in half precision."""
+    return tensor.float() if tensor.dtype in (torch.bfloat16, torch.float16) else tensor
 
 
 def dynamic_routing(values: Tensor, packing: Packing, iterations: int, scale: float) -> tuple[Tensor, list[Tensor]]:
@@ -30,7 +35,7 @@ def dynamic_routing(values: Tensor, packing: Packing, iterations: int, scale: fl
         attentions.append(weights)
         vectors = packing.weighted_sum(weights, values).tanh()  # (heads, U, d_o)
         if iteration < iterations - 1:
-            agreement = (values * vectors[:, packing.sentence_of_word]).sum(-1)  # (heads, N)
+            agreement = (values * vectors.index_select(1, packing.sentence_of_word)).sum(-1)  # (heads, N)
             logits = logits + scale * agreement
     return vectors.transpose(0, 1), attentions
 
@@ -50,8 +55,8 @@ class DynamicSelfAttention(nn.Module):
         """(N, d_c) -> (U, m * d_o) and the weights of every iteration, each (heads, N)."""
         values = F.leaky_relu(self.projection(words), self.negative_slope)  # (N, m * d_o)
         values = values.view(-1, self.heads, self.head_size).transpose(0, 1)  # (heads, N, d_o)
-        vectors, attentions = dynamic_routing(values, packing, self.iterations, self.scale)
-        return vectors.flatten(1), attentions
+        vectors, attentions = dynamic_routing(at_least_float32(values), packing, self.iterations, self.scale)
+        return vectors.flatten(1).to(words.dtype), attentions
 
 
 class StaticSelfAttention(nn.Module):
@@ -60,7 +65,7 @@ class StaticSelfAttention(nn.Module):
     def __init__(self, config: DSAConfig) -> None:
         super().__init__()
         self.projection = RowConv1d(config.hidden_size, config.attention_head_size)
-        self.hidden = nn.Linear(config.attention_head_size, config.attention_hidden_size, bias=False)  # W
+        self.hidden = RowConv1d(config.attention_head_size, config.attention_hidden_size, bias=False)  # W
         self.score = nn.Linear(config.attention_hidden_size, 1, bias=False)  # v
         self.negative_slope = config.negative_slope
 
@@ -68,8 +73,9 @@ class StaticSelfAttention(nn.Module):
         """(N, d_c) -> (U, d_o) and the weights, one tensor of (1, N)."""
         values = F.leaky_relu(self.projection(words), self.negative_slope)  # (N, d_o)
         scores = self.score(torch.tanh(self.hidden(values))).t()  # (1, N)
-        weights = packing.softmax(scores)
-        return packing.weighted_sum(weights, values[None])[0], [weights]
+        weights = packing.softmax(at_least_float32(scores))
+        vectors = packing.weighted_sum(weights, at_least_float32(values)[None])[0]  # (U, d_o)
+        return vectors.to(words.dtype), [weights]
 
 
 POOLINGS: dict[str, type[nn.Module]] = {"dynamic": DynamicSelfAttention, "static": StaticSelfAttention}

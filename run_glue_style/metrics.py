@@ -22,12 +22,12 @@ class ClassificationMetric(evaluate.Metric):  # type: ignore[misc]
         label_names: the classes in the order of their integer labels.
 
     Raises:
-        ValueError: if `label_names` is empty or has a name twice.
+        ValueError: if `label_names` has fewer than two names or one twice.
     """
 
     def __init__(self, label_names: Sequence[str]) -> None:
-        if not label_names or len(set(label_names)) != len(label_names):
-            raise ValueError(f"label_names must be different names, at least one, not {list(label_names)}")
+        if len(label_names) < 2 or len(set(label_names)) != len(label_names):
+            raise ValueError(f"label_names must be two or more different names, not {list(label_names)}")
         self.label_names = list(label_names)
         super().__init__(keep_in_memory=True)
 
@@ -36,13 +36,13 @@ class ClassificationMetric(evaluate.Metric):  # type: ignore[misc]
             description="Accuracy, macro F1, per-class scores and confusion matrix.",
             citation="",
             inputs_description="predictions, references: integer labels, 0 to the number of classes - 1.",
-            features=datasets.Features(
-                {"predictions": datasets.Value("int64"), "references": datasets.Value("int64")}
-            ),
+            features=datasets.Features({"predictions": datasets.Value("int64"), "references": datasets.Value("int64")}),
         )
 
-    def _compute(self, *, predictions: Sequence[int], references: Sequence[int]) -> dict[str, Any]:
-        """Score one set of predictions; called by `compute`.
+    def compute(
+        self, *, predictions: Sequence[int] | None = None, references: Sequence[int] | None = None
+    ) -> dict[str, Any]:
+        """Score these rows and those added before by `add` or `add_batch`, and forget them.
 
         Args:
             predictions: (rows,) integer labels.
@@ -55,8 +55,14 @@ class ClassificationMetric(evaluate.Metric):  # type: ignore[misc]
             frequent reference class.
 
         Raises:
-            ValueError: if there are no rows or a label is out of range.
+            ValueError: if there are no rows, a label is out of range or the lengths differ.
         """
+        if self.writer is None and predictions is None and references is None:
+            predictions = references = []  # evaluate 0.4.6 would fail with an AttributeError
+        scores: dict[str, Any] = super().compute(predictions=predictions, references=references)
+        return scores
+
+    def _compute(self, *, predictions: Sequence[int], references: Sequence[int]) -> dict[str, Any]:
         predicted, gold = np.asarray(predictions), np.asarray(references)  # (rows,)
         if not len(gold):
             raise ValueError("there is nothing to score: no predictions and references were added")

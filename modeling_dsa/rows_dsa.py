@@ -1,0 +1,41 @@
+"""Layers on packed rows: convolution and dropout in the forms that are fast on a CPU."""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+
+class RowConv1d(nn.Conv1d):
+    """A 1D convolution over rows, (rows, in_channels) -> (rows, out_channels), 'same' zero padding.
+
+    The rows are handed to the library as a channels-last image of height 1: no transposition, and on a CPU two to
+    three times the speed of `nn.Conv1d` on (1, channels, rows) or, for a kernel of 1, of `nn.Linear`.
+    """
+
+    def __init__(self, in_channels: int, out_channels: int, kernel_size: int = 1, bias: bool = True) -> None:
+        super().__init__(in_channels, out_channels, kernel_size, padding=kernel_size // 2, bias=bias)
+
+    def forward(self, rows: Tensor) -> Tensor:
+        """(rows, in_channels) -> (rows, out_channels)"""
+        if rows.shape[0] == 0:  # a batch of empty sentences, which the library refuses
+            return rows.new_zeros(0, self.out_channels)
+        image = rows[None, None].permute(0, 3, 1, 2)  # (1, in_channels, 1, rows)
+        image = F.conv2d(image, self.weight[:, :, None], self.bias, padding=(0, self.kernel_size[0] // 2))
+        return image.permute(0, 2, 3, 1).reshape(-1, self.out_channels)  # (rows, out_channels)
+
+
+def dropout(rows: Tensor, rate: float, training: bool) -> Tensor:
+    """`F.dropout` for large tensors; on a CPU the rate is rounded to a multiple of 2 ** -16.
+
+    torch's CPU generator draws one number an element, which costs more than the convolution around it. Here one
+    64-bit draw decides four elements.
+    """
+    if not training or rate == 0.0:
+        return rows
+    if rows.device.type != "cpu":
+        return F.dropout(rows, rate)
+    draws = torch.empty((rows.numel() + 3) // 4, dtype=torch.int64).random_(-(2**63), None)
+    draws = draws.view(torch.int16)[: rows.numel()].view(rows.shape)  # uniform over all 2 ** 16 values
+    dropped = round(rate * 2**16)
+    kept = (draws >= dropped - 2**15).to(rows.dtype)
+    return rows * kept.mul_(2**16 / (2**16 - dropped))

@@ -1,0 +1,136 @@
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+import matplotlib.image
+import matplotlib.pyplot
+import numpy as np
+import pytest
+
+from modeling_dsa.drawing import AttentionRow, draw_attention
+
+TEXT = r"A sign says: $5_a costs \alpha $x^2$"
+
+
+def row(text: str = TEXT, heads: int = 2, label: str = "premise") -> AttentionRow:
+    offsets = [match.span() for match in re.finditer(r"\S+", text)]
+    weights = np.random.default_rng(0).dirichlet(np.ones(len(offsets)), size=heads)  # (heads, words)
+    return AttentionRow(text, offsets, weights, label)
+
+
+def texts(path: Path) -> list[str]:
+    return [element.text or "" for element in ElementTree.parse(path).iter() if element.tag.endswith("}text")]
+
+
+@pytest.mark.parametrize(("ending", "start"), [("png", b"\x89PNG"), ("svg", b"<?xml"), ("PDF", b"%PDF")])
+def test_file_is_made_in_a_new_folder_with_the_same_bytes_each_time(tmp_path: Path, ending: str, start: bytes) -> None:
+    paths = [tmp_path / "new" / "folder" / f"{i}.{ending}" for i in range(2)]
+    for path in paths:
+        assert draw_attention([row(), row("It is .", label="hypothesis")], path, title="neutral") == path
+    first, second = (path.read_bytes() for path in paths)
+    assert first == second
+    assert first.startswith(start)
+    assert sorted(tmp_path.rglob("*.*")) == paths  # nothing half-written stays
+    assert matplotlib.pyplot.get_fignums() == []
+
+
+def test_same_bytes_in_another_process(tmp_path: Path) -> None:
+    script = (
+        "import sys, numpy as np\nfrom modeling_dsa.drawing import AttentionRow, draw_attention\n"
+        "draw_attention([AttentionRow('a b', [(0, 1), (2, 3)], np.array([[0.25, 0.75]]), 'x')], sys.argv[1])"
+    )
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[1])}
+    subprocess.run([sys.executable, "-c", script, str(tmp_path / "a.svg")], env=environment, check=True, timeout=120)
+    draw_attention([AttentionRow("a b", [(0, 1), (2, 3)], np.array([[0.25, 0.75]]), "x")], tmp_path / "b.svg")
+    assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
+
+
+def test_svg_holds_words_weights_labels_and_heads_as_they_are(tmp_path: Path) -> None:
+    premise, hypothesis = row(), row("It is _ $ .", heads=1, label="hypothesis $y$")
+    found = texts(draw_attention([premise, hypothesis], tmp_path / "a.svg", title="entailment_0 $z$"))
+    for word in TEXT.split():
+        assert found.count(word) == 2  # once for each head
+    for weight in [*premise.weights.flat, *hypothesis.weights.flat]:
+        assert f"{weight:.2f}" in found
+    for word in ["entailment_0 $z$", "premise", "hypothesis $y$", "head 1", "head 2", "_", "$", "attention weight"]:
+        assert word in found
+
+
+def test_long_sentence_wraps_inside_the_picture_without_numbers(tmp_path: Path) -> None:
+    words = [f"word{i}" for i in range(120)]
+    path = draw_attention([row(" ".join(words), heads=1)], tmp_path / "a.svg")
+    places = {
+        element.text: (float(element.attrib["x"]), float(element.attrib["y"]))
+        for element in ElementTree.parse(path).iter()
+        if element.tag.endswith("}text")
+    }
+    assert set(words) <= set(places)
+    in_order = [places[word] for word in words]
+    assert all(0 < x < 720 for x, _ in in_order)
+    assert len({y for _, y in in_order}) > 3
+    assert in_order == sorted(in_order, key=lambda place: (place[1], place[0]))
+    assert not [text for text in places if text and re.fullmatch(r"\d\.\d\d", text) and places[text][1] > 60]
+
+
+def test_word_wider_than_the_picture_is_cut(tmp_path: Path) -> None:
+    found = texts(draw_attention([row("a " + "w" * 500)], tmp_path / "a.svg"))
+    cut = [text for text in found if text.startswith("www")]
+    assert len(cut) == 2
+    assert all(re.fullmatch("w{20,150}…", text) for text in cut)
+
+
+def test_shade_grows_with_the_weight_and_the_text_flips(tmp_path: Path) -> None:
+    weights = np.array([[0.0, 0.1, 0.3, 0.6]])
+    path = draw_attention(
+        [AttentionRow("aa bb cc dd", [(0, 2), (3, 5), (6, 8), (9, 11)], weights, "x")], tmp_path / "a.svg"
+    )
+    colours = {
+        element.text: match[1]
+        for element in ElementTree.parse(path).iter()
+        if element.text and (match := re.search(r"fill: (#\w+)", element.attrib.get("style", "")))
+    }
+    assert colours["aa"] == colours["bb"] == "#1a1a1a"
+    assert colours["dd"] == "#ffffff"
+    boxes = re.findall(r'style="fill: (#\w{6}); stroke: #c4ccd6', path.read_text())[:4]
+    greys = [sum(int(colour[i : i + 2], 16) for i in (1, 3, 5)) for colour in boxes]
+    assert len(greys) == 4
+    assert greys == sorted(greys, reverse=True)
+    assert greys[0] > 700  # white
+    assert greys[3] < 200  # dark
+
+
+def test_all_weights_zero_and_odd_characters_are_drawn(tmp_path: Path) -> None:
+    path = draw_attention([AttentionRow("a\x00<&\n", [(0, 5)], np.zeros((1, 1)), "x")], tmp_path / "a.svg")
+    assert "a <& " in texts(path)
+    image = matplotlib.image.imread(draw_attention([row()], tmp_path / "a.png"))
+    assert image.shape[1] == 1500
+
+
+@pytest.mark.parametrize(
+    ("offsets", "weights", "message"),
+    [
+        ([(0, 1), (2, 3)], np.ones(2), r"'x': weights must have the shape \(heads, words\), not \(2,\)"),
+        ([], np.ones((1, 0)), r"not \(1, 0\)"),
+        ([(0, 1)], np.ones((1, 2)), r"weights for 2 words, but 1 offsets"),
+        ([(0, 1), (2, 3)], np.array([[0.5, 0.5], [0.5, np.nan]]), r"the weight of head 2, word 2 is nan"),
+        ([(0, 1)], np.array([[-0.5]]), r"head 1, word 1 is -0\.5; it must be finite and not negative"),
+        ([(0, 4)], np.ones((1, 1)), r"\(0, 4\) is not a word in a text of 3 characters"),
+        ([(1, 1)], np.ones((1, 1)), r"\(1, 1\) is not a word"),
+    ],
+)
+def test_mistakes_in_a_row_are_clear(offsets: list[tuple[int, int]], weights: np.ndarray, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        AttentionRow("a b", offsets, weights, "x")
+
+
+def test_mistakes_in_a_picture_are_clear_and_leave_no_file(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"a\.gif: pictures are written as \.png, \.svg, \.pdf, not \.gif"):
+        draw_attention([row()], tmp_path / "a.gif")
+    with pytest.raises(ValueError, match="rows is empty"):
+        draw_attention([], tmp_path / "a.png")
+    assert list(tmp_path.iterdir()) == []
