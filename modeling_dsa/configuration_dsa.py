@@ -13,7 +13,7 @@ logger = logging.get_logger(__name__)
 
 @strict
 class DSAConfig(PreTrainedConfig):
-    r"""Configuration of [`DSAModel`] and its heads: word vectors -> encoder -> pooling -> sentence vector (-> classifier).
+    r"""Configuration of [`DSAModel`] and its heads: word vectors -> encoder -> pooling -> sentence vector.
 
     The defaults are *single DSA on SNLI* of Yoon, Lee and Lee, "Dynamic Self-Attention: Computing Attention over Words
     Dynamically for Sentence Embedding" (2018). The paper's symbols stand in brackets.
@@ -32,6 +32,7 @@ class DSAConfig(PreTrainedConfig):
         first_layer_size: Channels of a branch's first layer, whose kernel is 1 [d_1].
         growth_size: Channels of each dense layer [d_l].
         normalize_words: L2-normalise every encoded word x_i^c.
+        word_norm: Length of a normalised word (1 in the paper). It sets the scale that enters the pooling.
         pooling: Name of the pooling, a key of `poolings_dsa.POOLINGS`.
         num_attention_heads: Attentions over one sentence [m].
         attention_head_size: Width of one attention's output [d_o].
@@ -41,6 +42,7 @@ class DSAConfig(PreTrainedConfig):
         sentences_per_row: 1 for a classifier of sentences, 2 for one of pairs (heuristic matching).
         classifier_hidden_sizes: Widths of the classifier's hidden layers.
         classifier_dropout: Dropout rate on the input of each hidden layer of the classifier.
+        batch_norm_eps: What the classifier's batch normalisation adds to a variance.
         negative_slope: Slope of every LeakyReLU below zero.
         initializer_scaling: The He initialisation of a layer is multiplied by the square root of its keep probability
             ("keep_prob"), of its dropout rate ("dropout_rate", the paper's wording taken literally) or by 1 ("none").
@@ -71,6 +73,7 @@ class DSAConfig(PreTrainedConfig):
     first_layer_size: int = 150
     growth_size: int = 75
     normalize_words: bool = True
+    word_norm: float = 1.0
 
     pooling: Literal["dynamic", "static"] = "dynamic"
     num_attention_heads: int = 1
@@ -82,12 +85,14 @@ class DSAConfig(PreTrainedConfig):
     sentences_per_row: Literal[1, 2] = 1
     classifier_hidden_sizes: list[int] | tuple[int, ...] = (300, 300)
     classifier_dropout: float = 0.3
+    batch_norm_eps: float = 1e-5
 
     negative_slope: float = 0.01
     initializer_scaling: Literal["keep_prob", "dropout_rate", "none"] = "keep_prob"
     deduplicate_sentences: bool = True
 
     def __post_init__(self, **kwargs: Any) -> None:
+        """Warn of keys that look like a misspelt field."""
         super().__post_init__(**kwargs)
         known = {field.name for field in fields(self)}
         for name in set(vars(self)) - known:

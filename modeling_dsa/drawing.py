@@ -12,6 +12,7 @@ from typing import Any
 
 import matplotlib
 import numpy as np
+import torch
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
@@ -19,6 +20,7 @@ from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 from matplotlib.patches import FancyBboxPatch
 from matplotlib.textpath import text_to_path
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 # Neither date nor version go into the file, so that the same input gives the same bytes.
 _METADATA: dict[str, dict[str, None]] = {
@@ -80,6 +82,42 @@ class AttentionRow:
                 raise ValueError(
                     f"{self.label!r}: ({start}, {end}) is not a word in a text of {len(self.text)} characters"
                 )
+
+
+def attention_rows(
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, text: str, text_pair: str | None = None
+) -> list[AttentionRow]:
+    """Where a model's last attention looks: one row for a sentence, two for a pair, ready for `draw_attention`.
+
+    Args:
+        model: an encoder or a classifier of this package; a classifier's decision stands in the label.
+        tokenizer: the model's tokenizer.
+        text: the sentence, or the first of a pair.
+        text_pair: the second sentence of a pair.
+
+    Raises:
+        ValueError: if a sentence has no words.
+    """
+    batch = tokenizer(text, text_pair, return_tensors="pt", return_offsets_mapping=True)
+    offsets = batch.pop("offset_mapping")[0].tolist()
+    was_training = model.training
+    model.eval()
+    with torch.no_grad():
+        outputs = model(**batch.to(model.device), output_attentions=True)
+    model.train(was_training)
+    weights = outputs.attentions[-1][0].float().cpu().numpy()  # (heads, words)
+    decision = "sentence"
+    if "logits" in outputs:
+        shares = outputs.logits[0].float().softmax(-1)
+        decision = f"{model.config.id2label[int(shares.argmax())]} {float(shares.max()):.0%}"
+    sentences = [(text, decision)] if text_pair is None else [(text, "premise"), (text_pair, f"hypothesis: {decision}")]
+    rows = []
+    for number, (sentence, label) in enumerate(sentences):
+        words = [index for index, of in enumerate(batch.sequence_ids(0)) if of == number]
+        if not words:
+            raise ValueError(f"There is no word to attend to in {sentence!r}.")
+        rows.append(AttentionRow(sentence, [tuple(offsets[index]) for index in words], weights[:, words], label))
+    return rows
 
 
 def draw_attention(rows: Sequence[AttentionRow], path: str | os.PathLike[str], title: str | None = None) -> Path:

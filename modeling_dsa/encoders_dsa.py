@@ -54,6 +54,7 @@ class DenseCNN(nn.Module):
         self.compression = ConvLayer(config, width, config.hidden_size)
         self.gap = max(config.kernel_sizes) // 2
         self.normalize = config.normalize_words
+        self.word_norm = config.word_norm
 
     def forward(self, words: Tensor, packing: Packing, output_hidden_states: bool) -> tuple[Tensor, list[Tensor]]:
         """Encode packed words.
@@ -73,7 +74,7 @@ class DenseCNN(nn.Module):
         encoded = self.compression(torch.cat([*branches, rows], dim=1), inside)
         encoded = encoded.index_select(0, places)  # (N, d_c)
         if self.normalize:
-            encoded = F.normalize(encoded, dim=-1)
+            encoded = F.normalize(encoded, dim=-1) * self.word_norm
         return encoded, [branch.index_select(0, places) for branch in branches] if output_hidden_states else []
 
 

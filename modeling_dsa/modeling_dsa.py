@@ -1,5 +1,6 @@
 """The DSA model family: sentence encoders over a frozen table of word vectors, and their classification heads."""
 
+import itertools
 import math
 from dataclasses import dataclass
 from typing import Any
@@ -109,7 +110,7 @@ class DSAModel(DSAPreTrainedModel):
         inputs_embeds: torch.FloatTensor | None = None,
         output_attentions: bool | None = None,
         output_hidden_states: bool | None = None,
-        **kwargs: Any,
+        **_: Any,
     ) -> DSAModelOutput:
         """Encode the sentences of a batch. Each is encoded as if it were alone.
 
@@ -122,7 +123,7 @@ class DSAModel(DSAPreTrainedModel):
             inputs_embeds: Word vectors in place of `input_ids`. (batch, words, d_0)
             output_attentions: Also return the attention weights.
             output_hidden_states: Also return all layers' words.
-            **kwargs: Taken for transformers' sake and not used.
+            **_: Taken for transformers' sake and not used.
 
         Returns:
             [`DSAModelOutput`]
@@ -177,7 +178,7 @@ class ClassifierLayer(nn.Module):
 
     def __init__(self, config: DSAConfig, input_size: int, output_size: int) -> None:
         super().__init__()
-        self.norm = nn.BatchNorm1d(input_size)
+        self.norm = nn.BatchNorm1d(input_size, eps=config.batch_norm_eps)
         self.linear = nn.Linear(input_size, output_size)
         self.linear.dropout_rate = self.dropout_rate = config.classifier_dropout  # for the initialisation
         self.negative_slope = config.negative_slope
@@ -202,7 +203,7 @@ class DSAForSequenceClassification(DSAPreTrainedModel):
         sizes = [config.sentence_embedding_size * (4 if config.sentences_per_row == 2 else 1)]
         sizes += config.classifier_hidden_sizes
         self.classifier = nn.Sequential(
-            *(ClassifierLayer(config, *pair) for pair in zip(sizes[:-1], sizes[1:], strict=True)),
+            *(ClassifierLayer(config, *pair) for pair in itertools.pairwise(sizes)),
             nn.Linear(sizes[-1], config.num_labels),
         )
         self.post_init()

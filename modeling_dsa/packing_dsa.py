@@ -84,7 +84,10 @@ class Packing:
 
 
 def split_pairs(
-    input_ids: Tensor, attention_mask: Tensor | None, token_type_ids: Tensor | None, pad_token_id: int | None,
+    input_ids: Tensor,
+    attention_mask: Tensor | None,
+    token_type_ids: Tensor | None,
+    pad_token_id: int | None,
     sep_token_id: int | None,
 ) -> tuple[Tensor, Tensor]:
     """Find the real words of a batch and those that belong to the second sentence of their row.

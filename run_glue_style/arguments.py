@@ -5,7 +5,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, make_dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Literal, NoReturn, Optional, TypeVar, get_type_hints
+from typing import Any, ClassVar, Literal, NoReturn, TypeVar
 
 from transformers import HfArgumentParser
 
@@ -68,14 +68,14 @@ class RunArguments:
 
     output_dir: Path | None = _option(None, "Folder of the model and its results; default: runs/<setting>.")
     overwrite_output_dir: bool = _option(
-        False, "Delete what the folder holds; without it the same command goes on where an interrupted run stopped."
+        False, "Start anew; without it the same command goes on where an interrupted run stopped."
     )
     recipe: str | None = _option(
         None, "Recipe in configuration/recipes by name, or a YAML file; default: the setting's own."
     )
     seed: int = _option(0, "Seed of the initialisation, the order of the data and the dropout.")
-    mixed_precision: Literal["no", "bf16", "fp16"] = _option(
-        "no", "bf16 pays on a GPU and on a CPU that computes with it; fp16 is for GPUs."
+    mixed_precision: Literal["no", "bf16", "fp16"] | None = _option(
+        None, "bf16 pays on a GPU and on a CPU that computes with it; default: what accelerate's launch file says."
     )
     cpu: bool = _option(False, "Stay on the CPU even where there is a GPU.")
     checkpointing_steps: int | None = _option(
@@ -96,13 +96,14 @@ def _help_of_config_fields() -> dict[str, str]:
 
 def _config_overrides() -> type:
     """A dataclass with one optional field for each field of DSAConfig; None leaves the setting's value."""
-    hints, texts = get_type_hints(DSAConfig), _help_of_config_fields()
+    texts = _help_of_config_fields()
     entries: list[tuple[str, Any, Any]] = []
     for config_field in fields(DSAConfig):
-        name = config_field.name
+        name, kind = config_field.name, config_field.type
         if name in texts and name != "vocab_size":  # the vocabulary decides its own size
-            kind = list[int] if hints[name] not in (int, float, bool, str) and "list" in str(hints[name]) else hints[name]
-            entries.append((name, Optional[kind], field(default=None, metadata={"help": texts[name]})))  # noqa: UP045
+            if "list" in str(kind):
+                kind = list[int]
+            entries.append((name, kind | None, field(default=None, metadata={"help": texts[name]})))
     overrides = make_dataclass("ConfigOverrides", entries)
     overrides._argument_group_name = "model configuration (default: the setting's)"  # type: ignore[attr-defined]
     return overrides
@@ -131,7 +132,9 @@ def parse_arguments(task: Sequence[type], description: str, argv: Sequence[str] 
         DSAConfig that were given, as a dict.
     """
     argv = list(sys.argv[1:] if argv is None else argv)
-    parser = _Parser([*task, ModelArguments, TrainingRecipe, RunArguments, _config_overrides()], description=description)
+    parser = _Parser(
+        [*task, ModelArguments, TrainingRecipe, RunArguments, _config_overrides()], description=description
+    )
     if not {"-h", "--help"} & set(argv):
         known, _ = parser.parse_known_args(argv)
         try:
@@ -144,8 +147,8 @@ def parse_arguments(task: Sequence[type], description: str, argv: Sequence[str] 
         parser.parse_args(words)
         parser.source = None
         argv = words + argv
-    *groups, overrides = parser.parse_args_into_dataclasses(argv, look_for_args_file=False)
-    return *groups, {name: value for name, value in vars(overrides).items() if value is not None}
+    *parsed, overrides = parser.parse_args_into_dataclasses(argv, look_for_args_file=False)
+    return *parsed, {name: value for name, value in vars(overrides).items() if value is not None}
 
 
 def _as_words(options: dict[str, Any]) -> list[str]:

@@ -1,0 +1,251 @@
+"""What every classification script does: data -> tokenizer -> model -> training -> results, one folder at the end."""
+
+import logging
+import shutil
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from accelerate import Accelerator
+from datasets import Dataset, DatasetDict
+from transformers import AutoTokenizer, PreTrainedTokenizerBase
+from transformers.utils import logging as transformers_logging
+
+from modeling_dsa import DSAConfig, DSAForSequenceClassification
+from modeling_dsa.building import build_model, vocabulary_from_texts
+from modeling_dsa.drawing import attention_rows, draw_attention
+
+from .arguments import ModelArguments, RunArguments, TrainingRecipe
+from .engine import Interrupted, Trainer, make_accelerator
+from .metrics import ClassificationMetric
+from .results import environment, filled_folder, write_json
+from .settings import setting_folder
+
+logger = logging.getLogger(__name__)
+
+DRAWN_ROWS = 3
+
+
+@dataclass(frozen=True)
+class Task:
+    """One task's data and what its rows are.
+
+    Attributes:
+        name: Such as "nli".
+        model_class: The head that it trains.
+        text_columns: One column of sentences, or two for pairs.
+        label_names: Names of the classes, by number.
+        load: Reads the data, with splits `train`, the validation splits and perhaps `test`.
+        source: What the data are, in words.
+        default_vectors: Word vectors that fit the data, if the package ships any.
+        fingerprint: A hash of a split's contents.
+        baseline: A measured figure to compare with, in words, if there is one.
+        example: Texts for the line of Python that closes a run.
+    """
+
+    name: str
+    model_class: type[DSAForSequenceClassification]
+    text_columns: tuple[str, ...]
+    label_names: tuple[str, ...]
+    load: Callable[[], DatasetDict]
+    source: str
+    default_vectors: Path | None
+    fingerprint: Callable[[Dataset], str]
+    baseline: str | None
+    example: tuple[str, ...]
+
+
+def run_script(main: Callable[[], None]) -> int:
+    """Run a script's main function; a user's mistake becomes one sentence and exit code 2, an interrupt 130."""
+    logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
+    for chatty in ("httpx", "datasets", "accelerate"):
+        logging.getLogger(chatty).setLevel(logging.WARNING)
+    try:
+        main()
+    except Interrupted:
+        logger.warning("Stopped; the checkpoint is written. The same command goes on from here.")
+        return 130
+    except (ValueError, FileNotFoundError, ConnectionError) as error:
+        logger.error(f"error: {error}")
+        return 2
+    return 0
+
+
+def train_and_evaluate(
+    task: Task, model_arguments: ModelArguments, recipe: TrainingRecipe, run: RunArguments, overrides: dict[str, Any]
+) -> dict[str, Any]:
+    """Do a whole run and return the contents of its all_results.json.
+
+    Raises:
+        ValueError: The options contradict each other or the data.
+    """
+    output_dir = (
+        run.output_dir
+        or Path("runs") / Path(model_arguments.setting or model_arguments.model_name_or_path or task.name).name
+    )
+    _prepare_folder(output_dir, run.overwrite_output_dir)
+    accelerator = make_accelerator(run, recipe, output_dir)
+    if not accelerator.is_main_process:
+        logging.getLogger().setLevel(logging.ERROR)
+    transformers_logging.disable_progress_bar()
+
+    with accelerator.main_process_first():
+        data = task.load()
+        if run.max_train_samples is not None:
+            data["train"] = data["train"].select(range(min(run.max_train_samples, len(data["train"]))))
+        model, tokenizer = _make_model(task, model_arguments, overrides, data, run.seed, accelerator)
+        rows = _tokenize(data, task.text_columns, tokenizer)
+    splits = [name for name in data if name != "train"]
+    validation = [name for name in splits if name.startswith(("validation", "dev"))]
+    if "train" not in data or not validation:
+        raise ValueError(f"Training needs a train and a validation split; the data have: {', '.join(data)}.")
+    metric = ClassificationMetric(task.label_names)
+    identity = {
+        "model": {key: value for key, value in model.config.to_dict().items() if key != "transformers_version"},
+        "start": model_arguments.model_name_or_path or "fresh weights",
+        "recipe": asdict(recipe),
+        "seed": run.seed,
+        "mixed_precision": accelerator.mixed_precision,
+        "processes": accelerator.num_processes,
+        "data": {name: {"rows": len(split), "sha256": task.fingerprint(split)} for name, split in data.items()},
+    }
+    logger.info(
+        f"{task.source}: "
+        + ", ".join(f"{len(split):,} {name}" for name, split in data.items())
+        + f" rows; {model.num_parameters(only_trainable=True):,} trained parameters."
+    )
+    if accelerator.log_with:
+        accelerator.init_trackers("tracker")
+    trainer = Trainer(
+        accelerator=accelerator,
+        model=model,
+        tokenizer=tokenizer,
+        train_rows=rows["train"],
+        validation_rows={name: rows[name] for name in validation},
+        compute_metrics=lambda predictions, references: metric.compute(predictions=predictions, references=references),
+        recipe=recipe,
+        run=run,
+        output_dir=output_dir,
+        identity=identity,
+    )
+    progress = trainer.train()
+    results = {
+        "task": task.name,
+        "setting": model_arguments.setting,
+        "source": task.source,
+        "seed": run.seed,
+        "trained_parameters": model.num_parameters(only_trainable=True),
+        "metrics": {name: trainer.evaluate(rows[name]) for name in splits},
+        "best_step": progress.best["step"] if progress.best else None,
+        "steps": progress.step,
+        "train_seconds": round(progress.seconds, 1),
+        "words_per_second": round(_sum_over_processes(accelerator, progress.words) / max(progress.seconds, 1e-9)),
+        "history": progress.history,
+        **identity,
+        "environment": environment(),
+    }
+    if accelerator.is_main_process:
+        _save(trainer, tokenizer, data[validation[0]], task, results, output_dir)
+        logger.info(_closing_words(task, results, output_dir))
+    accelerator.wait_for_everyone()
+    trainer.finish()
+    return results
+
+
+def _prepare_folder(folder: Path, overwrite: bool) -> None:
+    if overwrite:
+        shutil.rmtree(folder / "checkpoints", ignore_errors=True)
+        (folder / "all_results.json").unlink(missing_ok=True)
+    elif (folder / "all_results.json").exists():
+        raise ValueError(
+            f"{folder} holds a finished run: give --overwrite_output_dir to replace it, or another --output_dir."
+        )
+
+
+def _make_model(
+    task: Task,
+    arguments: ModelArguments,
+    overrides: dict[str, Any],
+    data: DatasetDict,
+    seed: int,
+    accelerator: Accelerator,
+) -> tuple[DSAForSequenceClassification, PreTrainedTokenizerBase]:
+    labels = {
+        "id2label": dict(enumerate(task.label_names)),
+        "label2id": {name: number for number, name in enumerate(task.label_names)},
+        "sentences_per_row": len(task.text_columns),
+    }
+    if arguments.model_name_or_path is not None:
+        tokenizer = AutoTokenizer.from_pretrained(arguments.model_name_or_path)
+        return task.model_class.from_pretrained(arguments.model_name_or_path, **labels, **overrides), tokenizer
+    if arguments.setting is None:
+        raise ValueError("Say what to train: --setting NAME, or --model_name_or_path to go on from a model.")
+    path = arguments.vectors or task.default_vectors
+    if path is None:
+        raise ValueError("These data need word vectors: give --vectors, such as glove.840B.300d.zip.")
+    config = DSAConfig.from_pretrained(setting_folder(arguments.setting), **labels, **overrides)
+    texts = [text for split in data.values() for column in task.text_columns for text in split[column]]
+    vocabulary, vectors = vocabulary_from_texts(path, texts, progress=accelerator.is_local_main_process)
+    if overrides.get("embedding_size", vectors.dimension) != vectors.dimension:
+        raise ValueError(f"{path} has vectors of {vectors.dimension} numbers, not {overrides['embedding_size']}.")
+    return build_model(task.model_class, config, vocabulary, vectors, seed), vocabulary
+
+
+def _tokenize(data: DatasetDict, columns: Sequence[str], tokenizer: PreTrainedTokenizerBase) -> DatasetDict:
+    rows = {}
+    for name, split in data.items():
+        removed = [column for column in split.column_names if column != "label"]
+        rows[name] = split.map(
+            lambda batch: tokenizer(*(batch[column] for column in columns)),
+            batched=True,
+            remove_columns=removed,
+            desc=f"tokenizing {name}",
+        ).rename_column("label", "labels")
+    return DatasetDict(rows)
+
+
+def _sum_over_processes(accelerator: Accelerator, number: int) -> int:
+    return int(accelerator.reduce(torch.tensor(number, device=accelerator.device), "sum").item())
+
+
+def _save(
+    trainer: Trainer,
+    tokenizer: PreTrainedTokenizerBase,
+    examples: Dataset,
+    task: Task,
+    results: dict[str, Any],
+    output_dir: Path,
+) -> None:
+    model = trainer.unwrapped_model()
+    with filled_folder(output_dir) as folder:
+        model.save_pretrained(folder)
+        tokenizer.save_pretrained(folder)
+        drawn = [
+            row
+            for example in examples.select(range(min(DRAWN_ROWS, len(examples))))
+            for row in attention_rows(model, tokenizer, *(example[column] for column in task.text_columns))
+        ]
+        draw_attention(drawn, folder / "attention.png")
+    write_json(results, output_dir / "all_results.json")
+
+
+def _closing_words(task: Task, results: dict[str, Any], output_dir: Path) -> str:
+    lines = []
+    for name, metrics in results["metrics"].items():
+        line = f"{name}: accuracy {metrics['accuracy']:.1%}, macro F1 {metrics['macro_f1']:.1%}"
+        lines.append(f"{line}; the majority class gives {metrics['majority_accuracy']:.1%}")
+    if task.baseline:
+        lines.append(f"baseline on validation: {task.baseline}")
+    text = dict(zip(("text", "text_pair"), task.example, strict=False))
+    return "\n".join(
+        [
+            "",
+            *lines,
+            f"The model is in {output_dir}, its attention in {output_dir / 'attention.png'}. Use it:",
+            "import modeling_dsa; from transformers import pipeline; "
+            f"print(pipeline('text-classification', {str(output_dir)!r})({text}))",
+        ]
+    )

@@ -1,0 +1,403 @@
+"""The training engine that all tasks share: loop, evaluation, checkpoints, best weights.
+
+It needs rows that are tokenised already (anything with `len` and items that are dicts of lists, such as a
+`datasets.Dataset`) and neither `datasets` nor `evaluate`.
+"""
+
+import importlib.util
+import json
+import math
+import os
+import shutil
+import signal
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from accelerate import Accelerator
+from accelerate.utils import DataLoaderConfiguration
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
+from torch.utils.data import DataLoader
+from tqdm.auto import tqdm
+from transformers import DataCollatorWithPadding, PreTrainedModel, PreTrainedTokenizerBase, get_scheduler
+from transformers.utils import logging
+
+from .arguments import RunArguments, TrainingRecipe
+from .weight_average import WeightAverage
+
+logger = logging.get_logger(__name__)
+
+KEPT_CHECKPOINTS = 2
+
+Metrics = dict[str, Any]
+ComputeMetrics = Callable[[np.ndarray, np.ndarray], Metrics]
+
+
+class Interrupted(Exception):  # noqa: N818  (not an error: the run goes on when it is started again)
+    """The run was asked to stop and has written a checkpoint."""
+
+
+@dataclass
+class Progress:
+    """Where a run stands. It is part of every checkpoint."""
+
+    step: int = 0
+    epoch: int = 0
+    batch: int = 0
+    words: int = 0
+    seconds: float = 0.0
+    loss_sum: float = 0.0
+    loss_count: int = 0
+    best: Metrics | None = None
+    stale: int = 0
+    history: list[Metrics] = field(default_factory=list)
+
+    def state_dict(self) -> dict[str, Any]:
+        """State for a checkpoint."""
+        return dict(vars(self))
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restore the state of a checkpoint."""
+        vars(self).update(state)
+
+
+def make_accelerator(run: RunArguments, recipe: TrainingRecipe, output_dir: Path) -> Accelerator:
+    """The accelerator of a run.
+
+    Raises:
+        ValueError: The launcher started several processes that do not know each other.
+    """
+    tracker = run.report_to
+    if tracker == "auto":
+        tracker = "tensorboard" if _is_installed("tensorboard") else "none"
+    accelerator = Accelerator(
+        cpu=run.cpu,
+        mixed_precision=run.mixed_precision,
+        gradient_accumulation_steps=recipe.gradient_accumulation_steps,
+        # The order of an epoch is a function of its number, so that an interrupted run can find its place again.
+        dataloader_config=DataLoaderConfiguration(use_seedable_sampler=True),
+        log_with=None if tracker == "none" else tracker,
+        project_dir=str(output_dir),
+    )
+    world = int(os.environ.get("WORLD_SIZE", "1"))
+    if world != accelerator.num_processes:
+        raise ValueError(
+            f"The launcher started {world} processes, but accelerate sees {accelerator.num_processes}: each would train "
+            "alone. On a CPU set ACCELERATE_USE_CPU=true and give accelerate launch --multi_gpu."
+        )
+    return accelerator
+
+
+class Trainer:
+    """Trains a classifier and keeps its best weights. Files: `output_dir/checkpoints/{step-N, best.safetensors}`.
+
+    The same call in the same folder goes on where an interrupted one stopped, to the same weights bit by bit on a CPU.
+    """
+
+    def __init__(
+        self,
+        accelerator: Accelerator,
+        model: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerBase,
+        train_rows: Any,
+        validation_rows: Mapping[str, Any],
+        compute_metrics: ComputeMetrics,
+        recipe: TrainingRecipe,
+        run: RunArguments,
+        output_dir: Path,
+        identity: Mapping[str, Any],
+    ) -> None:
+        """Set up a run.
+
+        Args:
+            accelerator: From `make_accelerator`.
+            model: A model whose forward takes `labels` and returns `loss` and `logits`.
+            tokenizer: Pads the rows.
+            train_rows: Tokenised rows with `labels`.
+            validation_rows: Splits to evaluate by name; the first one chooses the best weights, by accuracy.
+            compute_metrics: From (predictions, references) to metrics, with `accuracy` among them.
+            recipe: How to train.
+            run: Where and how to run.
+            output_dir: Folder of the run.
+            identity: What must be equal for a checkpoint to be this run's, as JSON.
+        """
+        self.accelerator, self.recipe, self.run, self.output_dir = accelerator, recipe, run, output_dir
+        self.tokenizer, self.compute_metrics, self.identity = tokenizer, compute_metrics, dict(identity)
+        self.collate = DataCollatorWithPadding(tokenizer)
+        batch_size = recipe.per_device_train_batch_size
+        train_loader = DataLoader(
+            train_rows,
+            batch_size=batch_size,
+            shuffle=True,
+            collate_fn=self.collate,
+            # Batch normalisation cannot train on one row.
+            drop_last=len(train_rows) % (batch_size * accelerator.num_processes) == 1,
+        )
+        optimizer = _make_optimizer(model, recipe)
+        self.average = WeightAverage(model, recipe.average_decay) if recipe.average_decay else None
+        self.model, self.optimizer, self.train_loader = accelerator.prepare(model, optimizer, train_loader)
+        self.validation_loaders = {name: self._evaluation_loader(rows) for name, rows in validation_rows.items()}
+
+        self.steps_per_epoch = math.ceil(len(self.train_loader) / recipe.gradient_accumulation_steps)
+        self.total_steps = math.ceil(recipe.num_train_epochs * self.steps_per_epoch)
+        if recipe.max_train_steps is not None:
+            self.total_steps = min(self.total_steps, recipe.max_train_steps)
+        self.evaluation_interval = max(1, math.ceil(self.steps_per_epoch / recipe.evaluations_per_epoch))
+        self.scheduler = self._make_scheduler()
+        self.progress = Progress()
+        for state in (self.progress, self.scheduler, self.average):
+            if state is not None:
+                accelerator.register_for_checkpointing(state)
+        self.checkpoints = output_dir / "checkpoints"
+
+    def train(self) -> Progress:
+        """Train to the end, or to a stop, and leave the best weights in the model.
+
+        Raises:
+            Interrupted: The process was asked to stop (Ctrl-C or SIGTERM); a checkpoint is written.
+            ValueError: The folder holds checkpoints of another run.
+        """
+        self._resume()
+        progress, accelerator = self.progress, self.accelerator
+        bar = tqdm(
+            total=self.total_steps,
+            initial=progress.step,
+            disable=not accelerator.is_local_main_process,
+            desc="training",
+            unit="step",
+            smoothing=0.1,
+        )
+        with bar, _catch_signals() as stop_asked:
+            while progress.step < self.total_steps and not self._is_stale():
+                started = time.perf_counter()
+                loader = self.train_loader
+                if progress.batch:
+                    loader = accelerator.skip_first_batches(loader, progress.batch)
+                loader.set_epoch(progress.epoch)
+                for batch in loader:
+                    self._step(batch)
+                    if not accelerator.sync_gradients:
+                        continue
+                    progress.step += 1
+                    bar.update()
+                    progress.seconds += time.perf_counter() - started
+                    last = progress.step == self.total_steps
+                    evaluated = progress.step % self.evaluation_interval == 0 or last
+                    if evaluated:
+                        self._evaluate_and_keep_best(bar)
+                    asked = self._any_process(bool(stop_asked))
+                    if asked or self._checkpoint_is_due(evaluated):
+                        self._save_checkpoint()
+                    if asked:
+                        raise Interrupted
+                    if last or self._is_stale():
+                        break
+                    started = time.perf_counter()
+                else:
+                    progress.epoch, progress.batch = progress.epoch + 1, 0
+        self._load_best()
+        return progress
+
+    def evaluate(self, rows: Any) -> Metrics:
+        """Metrics of the model as it is on a split."""
+        return self._evaluate(self._evaluation_loader(rows))
+
+    def unwrapped_model(self) -> PreTrainedModel:
+        """The model itself, without what the accelerator put around it."""
+        return self.accelerator.unwrap_model(self.model)
+
+    def finish(self) -> None:
+        """Close the trackers and delete the checkpoints: the run is complete."""
+        self.accelerator.end_training()
+        if self.accelerator.is_main_process:
+            shutil.rmtree(self.checkpoints, ignore_errors=True)
+
+    def _evaluation_loader(self, rows: Any) -> DataLoader[Any]:
+        loader = DataLoader(rows, batch_size=self.recipe.per_device_eval_batch_size, collate_fn=self.collate)
+        return self.accelerator.prepare(loader)
+
+    def _make_scheduler(self) -> LRScheduler | ReduceLROnPlateau:
+        recipe = self.recipe
+        if recipe.schedule == "plateau":
+            # torch halves after patience + 1 checks.
+            return ReduceLROnPlateau(
+                self.optimizer.optimizer,
+                factor=0.5,
+                patience=recipe.plateau_patience - 1,
+                threshold=recipe.plateau_threshold,
+                threshold_mode="abs",
+            )
+        name = "constant_with_warmup" if recipe.schedule == "constant" else recipe.schedule
+        warmup = round(recipe.warmup_ratio * self.total_steps)
+        return get_scheduler(name, self.optimizer.optimizer, warmup, self.total_steps)
+
+    def _step(self, batch: dict[str, Tensor]) -> None:
+        progress, recipe, accelerator = self.progress, self.recipe, self.accelerator
+        # Noise is a function of the place in the run, not of what ran before: a resumed run draws the same.
+        place = (progress.epoch * len(self.train_loader) + progress.batch) * accelerator.num_processes
+        torch.manual_seed((self.run.seed << 40) + place + accelerator.process_index)
+        self.model.train()
+        with accelerator.accumulate(self.model):
+            outputs = self.model(**batch)
+            loss = outputs.loss
+            if recipe.label_smoothing:
+                loss = F.cross_entropy(outputs.logits, batch["labels"], label_smoothing=recipe.label_smoothing)
+            accelerator.backward(loss)
+            if accelerator.sync_gradients and recipe.max_grad_norm:
+                accelerator.clip_grad_norm_(self.model.parameters(), recipe.max_grad_norm)
+            self.optimizer.step()
+            self.optimizer.zero_grad()
+        if accelerator.sync_gradients:
+            if not isinstance(self.scheduler, ReduceLROnPlateau):
+                self.scheduler.step()
+            if self.average is not None:
+                self.average.update()
+        progress.batch += 1
+        progress.words += int(batch["attention_mask"].sum())
+        progress.loss_sum += loss.item()
+        progress.loss_count += 1
+
+    @torch.inference_mode()
+    def _evaluate(self, loader: DataLoader[Any]) -> Metrics:
+        self.model.eval()
+        logits, labels = [], []
+        for batch in loader:
+            references = batch.pop("labels")
+            gathered = self.accelerator.gather_for_metrics((self.model(**batch).logits.float(), references))
+            logits.append(gathered[0].cpu())
+            labels.append(gathered[1].cpu())
+        all_logits, all_labels = torch.cat(logits), torch.cat(labels)
+        metrics = self.compute_metrics(all_logits.argmax(-1).numpy(), all_labels.numpy())
+        return {"loss": F.cross_entropy(all_logits, all_labels).item(), **metrics}
+
+    def _evaluate_and_keep_best(self, bar: "tqdm[Any]") -> None:
+        progress = self.progress
+        loss = progress.loss_sum / max(progress.loss_count, 1)
+        progress.loss_sum, progress.loss_count = 0.0, 0
+        if self.accelerator.num_processes > 1:
+            loss = self.accelerator.reduce(torch.tensor(loss, device=self.accelerator.device), "mean").item()
+        rate = self.optimizer.param_groups[0]["lr"]
+        if isinstance(self.scheduler, ReduceLROnPlateau):
+            self.scheduler.step(loss)
+        with self.average.applied() if self.average is not None else nullcontext():
+            results = {name: self._evaluate(loader) for name, loader in self.validation_loaders.items()}
+            chosen = next(iter(results.values()))
+            improved = progress.best is None or chosen["accuracy"] > progress.best["accuracy"]
+            if improved:
+                progress.best = {"step": progress.step, "accuracy": chosen["accuracy"], "loss": chosen["loss"]}
+                self._save_best()
+        progress.stale = 0 if improved else progress.stale + 1
+        record: Metrics = {"step": progress.step, "train_loss": loss, "learning_rate": rate}
+        for name, metrics in results.items():
+            record |= {f"{name}_{key}": value for key, value in metrics.items() if isinstance(value, float)}
+        progress.history.append(record)
+        self.accelerator.log(record, step=progress.step)
+        bar.set_postfix(
+            loss=f"{loss:.3f}", accuracy=f"{chosen['accuracy']:.2%}", best=f"{progress.best['accuracy']:.2%}"
+        )
+
+    def _is_stale(self) -> bool:
+        patience = self.recipe.early_stopping_patience
+        return patience > 0 and self.progress.stale >= patience
+
+    def _any_process(self, flag: bool) -> bool:
+        if self.accelerator.num_processes == 1:
+            return flag
+        return bool(self.accelerator.reduce(torch.tensor(int(flag), device=self.accelerator.device), "sum").item())
+
+    def _checkpoint_is_due(self, evaluated: bool) -> bool:
+        steps = self.run.checkpointing_steps
+        return evaluated if steps is None else self.progress.step % steps == 0
+
+    def _trained_tensors(self) -> dict[str, Tensor]:
+        model = self.unwrapped_model()
+        tensors = {name: tensor.data for name, tensor in model.named_parameters() if tensor.requires_grad}
+        return tensors | dict(model.named_buffers())
+
+    def _save_best(self) -> None:
+        if self.accelerator.is_main_process:
+            self.checkpoints.mkdir(parents=True, exist_ok=True)
+            beside = self.checkpoints / ".best.safetensors"
+            save_file({name: tensor.contiguous() for name, tensor in self._trained_tensors().items()}, beside)
+            beside.replace(self.checkpoints / "best.safetensors")
+        self.accelerator.wait_for_everyone()
+
+    def _load_best(self) -> None:
+        self.accelerator.wait_for_everyone()
+        saved = load_file(self.checkpoints / "best.safetensors")
+        with torch.no_grad():
+            for name, tensor in self._trained_tensors().items():
+                tensor.copy_(saved[name])
+
+    def _save_checkpoint(self) -> None:
+        final = self.checkpoints / f"step-{self.progress.step}"
+        if final.is_dir():
+            return
+        beside = self.checkpoints / f".step-{self.progress.step}"
+        self.accelerator.save_state(str(beside))
+        if self.accelerator.is_main_process:
+            (beside / "identity.json").write_text(json.dumps(self.identity), encoding="utf-8")
+            beside.replace(final)
+            for old in _checkpoints(self.checkpoints)[:-KEPT_CHECKPOINTS]:
+                shutil.rmtree(old)
+        self.accelerator.wait_for_everyone()
+
+    def _resume(self) -> None:
+        found = _checkpoints(self.checkpoints)
+        if not found:
+            return
+        saved = json.loads((found[-1] / "identity.json").read_text(encoding="utf-8"))
+        for key, value in json.loads(json.dumps(self.identity)).items():
+            if saved.get(key) != value:
+                raise ValueError(
+                    f"{found[-1]} is a checkpoint of another run: its {key} is {saved.get(key)}, not {value}. Give the "
+                    "same options to go on with it, --overwrite_output_dir to start anew, or another --output_dir."
+                )
+        self.accelerator.load_state(str(found[-1]))
+        logger.warning(f"Going on from {found[-1]}: step {self.progress.step} of {self.total_steps}.")
+
+
+def _make_optimizer(model: PreTrainedModel, recipe: TrainingRecipe) -> torch.optim.Optimizer:
+    trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    if recipe.optimizer == "adam":
+        return torch.optim.Adam(trained, lr=recipe.learning_rate, weight_decay=recipe.weight_decay, fused=True)
+    groups = [
+        {"params": [parameter for parameter in trained if parameter.ndim > 1], "weight_decay": recipe.weight_decay},
+        {"params": [parameter for parameter in trained if parameter.ndim <= 1], "weight_decay": 0.0},
+    ]
+    return torch.optim.AdamW(groups, lr=recipe.learning_rate, fused=True)
+
+
+def _checkpoints(folder: Path) -> list[Path]:
+    """Complete checkpoints, oldest first."""
+    return sorted(folder.glob("step-*"), key=lambda path: int(path.name.removeprefix("step-")))
+
+
+@contextmanager
+def _catch_signals() -> Iterator[list[int]]:
+    """A list that SIGINT and SIGTERM fill instead of ending the process; a second one ends it."""
+    received: list[int] = []
+
+    def remember(number: int, _frame: Any) -> None:
+        if received:
+            raise KeyboardInterrupt
+        received.append(number)
+
+    previous = {number: signal.signal(number, remember) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield received
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+
+
+def _is_installed(package: str) -> bool:
+    return importlib.util.find_spec(package) is not None

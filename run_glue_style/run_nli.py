@@ -1,0 +1,85 @@
+"""Train and evaluate a sentence encoder on natural language inference.
+
+`accelerate launch run_glue_style/run_nli.py --setting dsa-single-snli` trains on the SNLI pairs that ship with the
+package; --dataset_name or --train_file name others.
+"""
+
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import ClassVar
+
+from datasets import DatasetDict
+
+from modeling_dsa import DSAForNLI
+from run_glue_style.arguments import parse_arguments
+from run_glue_style.classification import Task, run_script, train_and_evaluate
+from run_glue_style.nli_data import LABEL_NAMES, fingerprint, load_nli_dataset, load_nli_files
+from run_glue_style.sample import SAMPLE_FILES, SAMPLE_VECTORS, baseline_line
+
+
+@dataclass
+class DataArguments:
+    """The pairs; with none of these options, the SNLI pairs that ship with the package."""
+
+    _argument_group_name: ClassVar[str] = "data"
+
+    dataset_name: str | None = field(default=None, metadata={"help": "Data set on the Hub, such as stanfordnlp/snli."})
+    dataset_config_name: str | None = field(default=None, metadata={"help": "Its configuration, where it has several."})
+    train_file: Path | None = field(
+        default=None, metadata={"help": "Pairs to train on: SNLI's .jsonl or .txt, .parquet, .csv or .tsv."}
+    )
+    validation_file: Path | None = field(default=None, metadata={"help": "Pairs that choose the best weights."})
+    test_file: Path | None = field(default=None, metadata={"help": "Pairs that are read once, at the end."})
+
+
+def make_task(arguments: DataArguments) -> Task:
+    """The task for these options.
+
+    Raises:
+        ValueError: Both a data set and files are given, or files without one for training or validation.
+    """
+    files = {
+        name: path
+        for name, path in (
+            ("train", arguments.train_file),
+            ("validation", arguments.validation_file),
+            ("test", arguments.test_file),
+        )
+        if path is not None
+    }
+    name = arguments.dataset_name
+    if name is not None and files:
+        raise ValueError("Give either --dataset_name or files, and not both.")
+    if files and not {"train", "validation"} <= set(files):
+        raise ValueError("Give both --train_file and --validation_file.")
+
+    def load() -> DatasetDict:
+        if name is not None:
+            return load_nli_dataset(name, arguments.dataset_config_name)
+        return load_nli_files(files or SAMPLE_FILES)
+
+    is_sample = name is None and not files
+    return Task(
+        name="nli",
+        model_class=DSAForNLI,
+        text_columns=("premise", "hypothesis"),
+        label_names=LABEL_NAMES,
+        load=load,
+        source="SNLI pairs of the package" if is_sample else name or ", ".join(path.name for path in files.values()),
+        default_vectors=SAMPLE_VECTORS if is_sample else None,
+        baseline=baseline_line() if is_sample else None,
+        example=("A man is playing a guitar on stage.", "A man is asleep."),
+        fingerprint=fingerprint,
+    )
+
+
+def main() -> None:
+    """Read the command line, train, evaluate and say what came out."""
+    data, model, recipe, run, overrides = parse_arguments([DataArguments], __doc__)
+    task = make_task(data)
+    train_and_evaluate(task, model, recipe, run, overrides)
+
+
+if __name__ == "__main__":
+    sys.exit(run_script(main))

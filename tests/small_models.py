@@ -1,0 +1,65 @@
+"""Small configs, models and batches that the tests of the model core share."""
+
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor, nn
+
+from modeling_dsa import DSAConfig
+
+PAD, SEP = 0, 2
+FIRST_WORD, VOCABULARY = 3, 40
+
+Model = TypeVar("Model", bound=nn.Module)
+
+
+def small_config(**changes: Any) -> DSAConfig:
+    """A config of a few hundred weights whose word vectors are of ordinary size."""
+    settings: dict[str, Any] = {
+        "vocab_size": VOCABULARY,
+        "pad_token_id": PAD,
+        "sep_token_id": SEP,
+        "embedding_size": 6,
+        "unknown_init_range": 1.0,
+        "hidden_size": 5,
+        "first_layer_size": 4,
+        "growth_size": 3,
+        "num_hidden_layers": 2,
+        "attention_head_size": 4,
+        "attention_hidden_size": 7,
+        "classifier_hidden_sizes": [6, 5],
+        "num_labels": 3,
+    }
+    return DSAConfig(**(settings | changes))
+
+
+def randomize(model: Model, seed: int = 0) -> Model:
+    """Give every weight and running statistic a random value, so that no term hides behind a bias of 0."""
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for name, value in model.state_dict().items():
+            if value.is_floating_point():
+                value.normal_(0.0, 0.5, generator=generator)
+                if name.endswith("running_var"):
+                    value.abs_().add_(0.1)
+    return model
+
+
+def pad_rows(
+    rows: Sequence[Sequence[int]], left: int | Sequence[int] = 0, right: int = 0, fill: int = PAD
+) -> tuple[Tensor, Tensor]:
+    """Rows of ids with `left` fillers before and at least `right` after: ids and attention mask, (batch, words)."""
+    lefts = [left] * len(rows) if isinstance(left, int) else list(left)
+    width = max(before + len(row) for before, row in zip(lefts, rows, strict=True)) + right
+    ids = torch.full((len(rows), width), fill)
+    mask = torch.zeros(len(rows), width, dtype=torch.long)
+    for number, (before, row) in enumerate(zip(lefts, rows, strict=True)):
+        ids[number, before : before + len(row)] = torch.tensor(row, dtype=torch.long)
+        mask[number, before : before + len(row)] = 1
+    return ids, mask
+
+
+def join_pair(first: Sequence[int], second: Sequence[int]) -> list[int]:
+    """`premise [SEP] hypothesis`"""
+    return [*first, SEP, *second]

@@ -1,0 +1,113 @@
+"""modeling_dsa.configuration_dsa: defaults, checks, messages, files."""
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import pytest
+from huggingface_hub.errors import StrictDataclassError
+from transformers import AutoConfig
+
+from modeling_dsa import DSAConfig
+
+
+def test_the_defaults_are_single_dsa_on_snli() -> None:
+    config = DSAConfig()
+    assert (config.embedding_size, config.embedding_dropout, config.unknown_init_range) == (300, 0.3, 0.005)
+    assert (list(config.kernel_sizes), config.num_hidden_layers, config.hidden_dropout) == ([3, 5], 4, 0.2)
+    assert (config.first_layer_size, config.growth_size, config.hidden_size) == (150, 75, 300)
+    assert (config.pooling, config.num_attention_heads, config.attention_head_size) == ("dynamic", 1, 600)
+    assert (config.routing_iterations, config.routing_scale, config.word_norm) == (2, 1.0, 1.0)
+    assert (list(config.classifier_hidden_sizes), config.classifier_dropout) == ([300, 300], 0.3)
+    assert config.freeze_embeddings
+    assert config.normalize_words
+
+
+@pytest.mark.parametrize(("heads", "size", "width"), [(1, 600, 600), (8, 300, 2400)])
+def test_sentence_embedding_size_is_heads_times_head_size(heads: int, size: int, width: int) -> None:
+    assert DSAConfig(num_attention_heads=heads, attention_head_size=size).sentence_embedding_size == width
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        *(
+            ({name: 0}, f"{name} must be at least 1, got 0.")
+            for name in (
+                "vocab_size",
+                "embedding_size",
+                "hidden_size",
+                "num_hidden_layers",
+                "first_layer_size",
+                "growth_size",
+                "num_attention_heads",
+                "attention_head_size",
+                "routing_iterations",
+                "attention_hidden_size",
+            )
+        ),
+        *(
+            ({name: rate}, f"{name} must lie in [0, 1), got {rate}.")
+            for name in ("embedding_dropout", "hidden_dropout", "classifier_dropout")
+            for rate in (1.0, -0.1)
+        ),
+        ({"unknown_init_range": -0.5}, "unknown_init_range must not be negative, got -0.5."),
+        ({"classifier_hidden_sizes": [300, 0]}, "classifier_hidden_sizes must be positive, got [300, 0]."),
+        ({"kernel_sizes": [3, 4]}, "kernel_sizes must be one or more odd numbers, got [3, 4]."),
+        ({"kernel_sizes": []}, "kernel_sizes must be one or more odd numbers, got []."),
+        ({"kernel_sizes": [-1]}, "kernel_sizes must be one or more odd numbers, got [-1]."),
+        (
+            {"pooling": "static", "num_attention_heads": 2},
+            "pooling 'static' has one head, got num_attention_heads=2.",
+        ),
+        ({"pooling": "median"}, "'pooling' expected one of ('dynamic', 'static'), got median"),
+        ({"encoder": "lstm"}, "'encoder' expected one of ('dense_cnn',), got lstm"),
+        ({"sentences_per_row": 3}, "'sentences_per_row' expected one of (1, 2), got 3"),
+        ({"initializer_scaling": "he"}, "'initializer_scaling' expected one of"),
+        ({"hidden_size": "300"}, "'hidden_size' expected int, got str (value: '300')"),
+    ],
+    ids=str,
+)
+def test_a_wrong_value_is_refused_and_named(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(StrictDataclassError) as error:
+        DSAConfig(**changes)
+    assert message in str(error.value)
+
+
+@pytest.mark.parametrize("name", ["embedding_dropout", "hidden_dropout", "classifier_dropout", "routing_scale"])
+def test_a_whole_number_is_a_rate_or_a_scale_too(name: str) -> None:
+    """`hidden_dropout: 0` in a JSON or YAML file, as in the configs of transformers' own models."""
+    assert getattr(DSAConfig(**{name: 0}), name) == 0
+
+
+def test_a_wrong_value_is_refused_when_saving(tmp_path: Path) -> None:
+    config = DSAConfig()
+    config.hidden_size = 0
+    with pytest.raises(StrictDataclassError, match="hidden_size must be at least 1, got 0"):
+        config.save_pretrained(tmp_path)
+    assert not (tmp_path / "config.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "right"), [("num_hidden_layer", "num_hidden_layers"), ("kernel_size", "kernel_sizes")]
+)
+def test_a_misspelt_key_is_kept_with_a_warning(wrong: str, right: str, caplog: pytest.LogCaptureFixture) -> None:
+    config = DSAConfig(**{wrong: 7})
+    assert getattr(config, wrong) == 7
+    assert getattr(config, right) == getattr(DSAConfig(), right)
+    assert [(record.levelno, record.getMessage()) for record in caplog.records] == [
+        (logging.WARNING, f"DSAConfig has no field '{wrong}'; did you mean '{right}'? It is kept but not used.")
+    ]
+
+
+def test_a_saved_config_comes_back_equal_and_without_a_warning(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    changes = {"vocab_size": 77, "kernel_sizes": (1, 3, 7), "routing_scale": 2.5, "sentences_per_row": 2, "num_labels": 5}
+    DSAConfig(**changes).save_pretrained(tmp_path)
+    for loaded in (DSAConfig.from_pretrained(tmp_path), AutoConfig.from_pretrained(tmp_path)):
+        assert type(loaded) is DSAConfig
+        assert {name: getattr(loaded, name) for name in changes} == changes | {"kernel_sizes": [1, 3, 7]}
+        loaded.save_pretrained(tmp_path / "again")
+        assert (tmp_path / "again/config.json").read_text() == (tmp_path / "config.json").read_text()
+    assert not caplog.records

@@ -1,0 +1,202 @@
+"""modeling_dsa.poolings_dsa: Algorithm 1 and Eq. 1 against explicit loops, an outside implementation and gradcheck."""
+
+import importlib
+import importlib.util
+import math
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+import reference
+import torch
+from small_models import randomize, small_config
+from torch import Tensor, nn
+from torch.func import functional_call
+
+from modeling_dsa.packing_dsa import Packing, pack
+from modeling_dsa.poolings_dsa import DynamicSelfAttention, StaticSelfAttention, dynamic_routing
+
+LENGTHS = [4, 0, 1, 6, 2]
+
+
+def packing_of(lengths: list[int]) -> Packing:
+    mask = torch.arange(max(lengths)) < torch.tensor(lengths)[:, None]
+    return pack(None, mask, None, deduplicate=False)[1]
+
+
+@pytest.fixture
+def float64() -> Iterator[None]:
+    """Everything in float64, also the tensors that an outside implementation makes."""
+    torch.set_default_dtype(torch.float64)
+    yield
+    torch.set_default_dtype(torch.float32)
+
+
+@pytest.mark.parametrize("scale", [1.0, 0.3, 5.0])
+@pytest.mark.parametrize("iterations", [1, 2, 3, 4, 5])
+def test_routing_equals_algorithm_1(iterations: int, scale: float) -> None:
+    torch.manual_seed(0)
+    values = torch.randn(3, sum(LENGTHS), 4, dtype=torch.float64)
+    vectors, attentions = dynamic_routing(values, packing_of(LENGTHS), iterations, scale)
+    assert vectors.shape == (len(LENGTHS), 3, 4)
+    assert len(attentions) == iterations
+    for head in range(3):
+        start = 0
+        for number, length in enumerate(LENGTHS):
+            words = list(values[head, start : start + length])
+            expected, expected_attentions = reference.dynamic_attention(words, iterations, scale, 4)
+            torch.testing.assert_close(vectors[number, head], expected, rtol=0, atol=1e-10)
+            for attention, weights in zip(attentions, expected_attentions, strict=True):
+                assert attention[head, start : start + length].tolist() == pytest.approx(
+                    [weight.item() for weight in weights], abs=1e-10
+                )
+            start += length
+
+
+def test_one_iteration_is_the_mean() -> None:
+    values = torch.randn(2, 5, 4)
+    vectors, (weights,) = dynamic_routing(values, packing_of([2, 3]), 1, 1.0)
+    torch.testing.assert_close(vectors[1], values[:, 2:].mean(1).tanh())
+    torch.testing.assert_close(weights[:, :2], torch.full((2, 2), 0.5))
+
+
+@pytest.mark.parametrize("scale", [1.0, 2.5])
+@pytest.mark.parametrize("iterations", [1, 2, 3, 5])
+def test_gradcheck_of_the_routing(iterations: int, scale: float) -> None:
+    torch.manual_seed(0)
+    packing = packing_of([3, 0, 1, 2])
+    values = torch.randn(2, 6, 3, dtype=torch.float64, requires_grad=True)
+
+    def route(values: Tensor) -> tuple[Tensor, ...]:
+        vectors, attentions = dynamic_routing(values, packing, iterations, scale)
+        return vectors, *attentions[1:]  # the first weights depend on nothing
+
+    assert torch.autograd.gradcheck(route, values)
+
+
+@pytest.mark.parametrize(
+    ("kind", "changes"),
+    [(DynamicSelfAttention, {"num_attention_heads": 2, "routing_iterations": 3}), (StaticSelfAttention, {})],
+)
+def test_gradcheck_of_a_whole_pooling(kind: type[nn.Module], changes: dict[str, Any]) -> None:
+    pooling = randomize(kind(small_config(**changes))).double()
+    names, weights = zip(*pooling.named_parameters(), strict=True)
+    packing = packing_of([3, 0, 1, 2])
+    words = torch.randn(6, 5, dtype=torch.float64, requires_grad=True)
+
+    def pool(words: Tensor, *weights: Tensor) -> Tensor:
+        vectors: Tensor = functional_call(pooling, dict(zip(names, weights, strict=True)), (words, packing))[0]
+        return vectors
+
+    assert torch.autograd.gradcheck(pool, (words, *weights))
+
+
+@pytest.mark.parametrize("iterations", [2, 3, 5])
+def test_gradients_flow_through_q(iterations: int) -> None:
+    """A routing that detaches its weights computes the same vector and another gradient; ours is the loops' gradient."""
+    torch.manual_seed(0)
+    values = torch.randn(1, 4, 3, dtype=torch.float64, requires_grad=True)
+    direction = torch.randn(3, dtype=torch.float64)
+    vectors, attentions = dynamic_routing(values, packing_of([4]), iterations, 1.0)
+    (gradient,) = torch.autograd.grad(vectors[0, 0] @ direction, values, retain_graph=True)
+
+    looped, _ = reference.dynamic_attention(list(values[0]), iterations, 1.0, 3)
+    (looped_gradient,) = torch.autograd.grad(looped @ direction, values)
+    torch.testing.assert_close(gradient, looped_gradient, rtol=0, atol=1e-10)
+
+    detached = (attentions[-1].detach()[..., None] * values).sum(1).tanh()
+    (detached_gradient,) = torch.autograd.grad(detached[0] @ direction, values)
+    torch.testing.assert_close(detached, vectors[0].detach(), rtol=0, atol=1e-12)
+    assert (gradient - detached_gradient).abs().max() > 0.01
+
+
+@pytest.fixture
+def outside_encoder(monkeypatch: pytest.MonkeyPatch) -> type[nn.Module]:
+    """`DynamicSelfAttentionEncoder` of pytorch-wrapper.
+
+    Importing the package would import all of it, with what it needs. So its packages enter `sys.modules` without
+    their `__init__`, and only the modules that the encoder reads are run.
+    """
+    spec = importlib.util.find_spec("pytorch_wrapper")
+    if spec is None or not spec.submodule_search_locations:
+        pytest.skip("pytorch-wrapper is not installed: pip install --no-deps pytorch-wrapper==1.1.0")
+    folder = Path(spec.submodule_search_locations[0])
+    packages = {"pytorch_wrapper": folder, "pytorch_wrapper.modules": folder / "modules"}
+    for name, path in packages.items():
+        package = ModuleType(name)
+        package.__path__ = [str(path)]
+        monkeypatch.setitem(sys.modules, name, package)
+    mlp = importlib.import_module("pytorch_wrapper.modules.mlp")
+    monkeypatch.setattr(sys.modules["pytorch_wrapper.modules"], "MLP", mlp.MLP, raising=False)
+    module = importlib.import_module("pytorch_wrapper.modules.dynamic_self_attention_encoder")
+    encoder: type[nn.Module] = module.DynamicSelfAttentionEncoder
+    return encoder
+
+
+@pytest.mark.usefixtures("float64")
+@pytest.mark.parametrize("heads", [1, 3])
+@pytest.mark.parametrize("iterations", [1, 2, 3, 5])
+def test_routing_agrees_with_pytorch_wrapper(outside_encoder: type[nn.Module], iterations: int, heads: int) -> None:
+    lengths = [4, 1, 6, 2]
+    ours = randomize(DynamicSelfAttention(small_config(num_attention_heads=heads, routing_iterations=iterations)))
+    theirs = outside_encoder(5, att_scores_nb=heads, att_iterations=iterations, projection_size=4)
+    (linear,) = (module for module in theirs.modules() if isinstance(module, nn.Linear))
+    linear.load_state_dict({"weight": ours.projection.weight.detach()[:, :, 0], "bias": ours.projection.bias.detach()})
+
+    words = torch.randn(sum(lengths), 5, requires_grad=True)
+    padded = nn.utils.rnn.pad_sequence(list(words.split(lengths)), batch_first=True)  # (batch, words, 5)
+    our_vectors = ours(words, packing_of(lengths))[0]
+    their_vectors = theirs(padded, torch.tensor(lengths))
+    torch.testing.assert_close(our_vectors, their_vectors, rtol=0, atol=1e-12)
+    direction = torch.randn_like(our_vectors)
+    our_gradient = torch.autograd.grad(our_vectors, words, direction)
+    their_gradient = torch.autograd.grad(their_vectors, words, direction)
+    torch.testing.assert_close(our_gradient, their_gradient, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("kind", "changes"),
+    [
+        *((DynamicSelfAttention, {"num_attention_heads": m, "routing_iterations": r}) for m in (1, 8) for r in range(1, 6)),
+        (StaticSelfAttention, {}),
+    ],
+)
+def test_weights_sum_to_one_over_each_sentence_and_an_empty_one_is_zero(
+    kind: type[nn.Module], changes: dict[str, Any]
+) -> None:
+    config = small_config(**changes)
+    packing = packing_of(LENGTHS)
+    vectors, attentions = randomize(kind(config))(torch.randn(sum(LENGTHS), 5), packing)
+    assert vectors.shape == (len(LENGTHS), config.sentence_embedding_size)
+    assert torch.all(vectors[1] == 0)
+    assert len(attentions) == changes.get("routing_iterations", 1)
+    for weights in attentions:
+        sums = weights.new_zeros(weights.shape[0], len(LENGTHS)).index_add(1, packing.sentence_of_word, weights)
+        expected = torch.tensor([1.0, 0.0, 1.0, 1.0, 1.0]).expand_as(sums)
+        torch.testing.assert_close(sums, expected)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("kind", [DynamicSelfAttention, StaticSelfAttention])
+def test_half_precision_words_are_weighed_in_float32(kind: type[nn.Module], dtype: torch.dtype) -> None:
+    """Over 2,000 equal words the mean must not drift, nor the weights stop summing to 1."""
+    pooling = randomize(kind(small_config())).to(dtype)
+    word = torch.randn(1, 5).to(dtype)
+    packing = packing_of([2000, 1])
+    vectors, attentions = pooling(word.expand(2001, 5), packing)
+    assert vectors.dtype == dtype
+    assert attentions[-1].dtype == torch.float32
+    assert attentions[-1][0, :2000].sum().item() == pytest.approx(1, abs=1e-4)
+    torch.testing.assert_close(vectors[0], vectors[1], rtol=0, atol=4 * torch.finfo(dtype).eps)
+
+
+def test_extreme_scores_stay_finite() -> None:
+    values = torch.randn(1, 5, 8) * 1000
+    values.requires_grad_()
+    vectors, attentions = dynamic_routing(values, packing_of([2, 3]), 5, 1000.0)
+    (gradient,) = torch.autograd.grad(vectors.sum(), values)
+    assert all(torch.isfinite(tensor).all() for tensor in (vectors, gradient, *attentions))
+    assert math.isclose(attentions[-1][0, :2].sum().item(), 1, abs_tol=1e-6)
