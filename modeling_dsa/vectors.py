@@ -205,7 +205,7 @@ def _find_layout(name: str, start: bytes, *, whole: bool) -> _Layout:
             binary = dimension_of_rows == 0 and _NOT_TEXT.search(first_numbers) is not None
             return _Layout(dimension, rows, header_bytes, binary)
     dimension = _most_common_dimension(sample)
-    if b"\0" in start or not dimension:
+    if not dimension:
         raise ValueError(
             f"{name} is no file of word vectors: its first rows are no words followed by numbers with single spaces "
             "between them, and it has no word2vec header (of fastText's files, take the .vec)."
