@@ -33,7 +33,7 @@ from tqdm.auto import tqdm
 
 logger = logging.getLogger(__name__)
 
-_CHUNK = 1 << 20  # bytes read at once, and the longest row of a text file
+_CHUNK = 1 << 18  # bytes read at once (larger ones leave the processor's cache), and the longest row of a text file
 _SAMPLE = 100  # rows that decide the dimension of a file without a header
 _HEADER = re.compile(rb"(\d{1,12}) (\d{1,9})[ \r]*")
 _NUMBER = re.compile(rb"[-+]?(?:(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?|nan|inf(?:inity)?)", re.IGNORECASE)
@@ -68,8 +68,8 @@ def read_vectors(
 ) -> WordVectors:
     """Read the vectors of `words`, of the first `max_words` words, or of all words of a file.
 
-    The file is streamed: memory holds the kept rows and a few MB more, whatever the size of the file. Reading stops
-    early once every wanted row is there. A word that stands twice keeps its first row.
+    The file is streamed: memory holds the kept rows, the wanted words and one or two MB more, whatever the size of the
+    file. Reading stops early once every wanted row is there. A word that stands twice keeps its first row.
 
     Rows are checked as they are kept: the number of fields, and that each is a finite number in float32's range. Of a
     row that is not kept only the first field is looked at, so a broken one passes. A row whose word is empty or not
@@ -286,7 +286,8 @@ def _read_text(name: str, chunks: Iterable[bytes], layout: _Layout, kept: _Kept)
         if kept.full:
             return
         line += len(rows)
-        seen += len(rows) - rows.count(b"") - rows.count(b"\r")
+        if layout.rows is not None:
+            seen += len(rows) - rows.count(b"") - rows.count(b"\r")
     if layout.rows is not None and seen < layout.rows:
         raise ValueError(
             f"{name} ends after {seen:,} rows where its header (line 1) says {layout.rows:,}: download it again."

@@ -1,6 +1,13 @@
 """Settings for all tests."""
 
+import pytest
 import torch
 
 # The tests' tensors are tiny: a second thread costs more than it brings, and the machine has other work.
 torch.set_num_threads(1)
+
+
+@pytest.fixture(autouse=True)
+def _seed() -> None:
+    """Every test draws the same random numbers, alone or among others."""
+    torch.manual_seed(0)

@@ -46,9 +46,7 @@ def encode(weights: Weights, config: DSAConfig, words: Sequence[Tensor]) -> Sent
     return Sentence(branches, encoded, attentions, torch.cat([head[0] for head in heads]))  # Eq. 7
 
 
-def dense_cnn(
-    weights: Weights, config: DSAConfig, words: Sequence[Tensor]
-) -> tuple[list[list[Tensor]], list[Tensor]]:
+def dense_cnn(weights: Weights, config: DSAConfig, words: Sequence[Tensor]) -> tuple[list[list[Tensor]], list[Tensor]]:
     """Section 3.1: Phi_k of every branch and X^c."""
     slope = config.negative_slope
     branches = []

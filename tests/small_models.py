@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from modeling_dsa import DSAConfig
+from modeling_dsa.packing_dsa import Packing, pack
 
 PAD, SEP = 0, 2
 FIRST_WORD, VOCABULARY = 3, 40
@@ -63,3 +64,9 @@ def pad_rows(
 def join_pair(first: Sequence[int], second: Sequence[int]) -> list[int]:
     """`premise [SEP] hypothesis`"""
     return [*first, SEP, *second]
+
+
+def packing_of(lengths: Sequence[int]) -> Packing:
+    """The packing of sentences with these lengths, all different."""
+    mask = torch.arange(max(lengths) + 1) < torch.tensor(lengths)[:, None]
+    return pack(None, mask, None, deduplicate=False)[1]

@@ -6,21 +6,15 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from small_models import PAD, SEP, join_pair, pad_rows
+from small_models import PAD, SEP, join_pair, packing_of, pad_rows
 from torch import Tensor
 
-from modeling_dsa.packing_dsa import Packing, pack, split_pairs
+from modeling_dsa.packing_dsa import pack, split_pairs
 
 # Few different words, so that equal sentences are common.
 SENTENCE = st.lists(st.integers(3, 5), max_size=4)
 PAIRS = st.lists(st.tuples(SENTENCE, SENTENCE), min_size=1, max_size=5)
 LENGTHS = st.lists(st.integers(0, 4), min_size=1, max_size=6)
-
-
-def packing_of(lengths: list[int]) -> Packing:
-    """The packing of sentences with these lengths, all different."""
-    mask = torch.arange(max(lengths) + 1) < torch.tensor(lengths)[:, None]
-    return pack(None, mask, None, deduplicate=False)[1]
 
 
 def split(tensor: Tensor, lengths: list[int]) -> list[Tensor]:
@@ -49,8 +43,8 @@ def split(tensor: Tensor, lengths: list[int]) -> list[Tensor]:
 def test_split_pairs(
     ids: list[int], mask: list[int] | None, types: list[int] | None, words: list[int], second: list[int]
 ) -> None:
-    optional = [None if value is None else torch.tensor([value]) for value in (mask, types)]
-    is_word, is_second = split_pairs(torch.tensor([ids]), *optional, pad_token_id=PAD, sep_token_id=SEP)
+    given_mask, given_types = (None if value is None else torch.tensor([value]) for value in (mask, types))
+    is_word, is_second = split_pairs(torch.tensor([ids]), given_mask, given_types, PAD, SEP)
     assert is_word[0].tolist() == [bool(word) for word in words]
     assert (is_second & is_word)[0].tolist() == [bool(word) for word in second]
 

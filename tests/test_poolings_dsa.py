@@ -12,19 +12,13 @@ from typing import Any
 import pytest
 import reference
 import torch
-from small_models import randomize, small_config
+from small_models import packing_of, randomize, small_config
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from modeling_dsa.packing_dsa import Packing, pack
 from modeling_dsa.poolings_dsa import DynamicSelfAttention, StaticSelfAttention, dynamic_routing
 
 LENGTHS = [4, 0, 1, 6, 2]
-
-
-def packing_of(lengths: list[int]) -> Packing:
-    mask = torch.arange(max(lengths)) < torch.tensor(lengths)[:, None]
-    return pack(None, mask, None, deduplicate=False)[1]
 
 
 @pytest.fixture
@@ -96,7 +90,7 @@ def test_gradcheck_of_a_whole_pooling(kind: type[nn.Module], changes: dict[str, 
 
 @pytest.mark.parametrize("iterations", [2, 3, 5])
 def test_gradients_flow_through_q(iterations: int) -> None:
-    """A routing that detaches its weights computes the same vector and another gradient; ours is the loops' gradient."""
+    """A routing that detaches its weights gives the same vector and another gradient; ours is the loops'."""
     torch.manual_seed(0)
     values = torch.randn(1, 4, 3, dtype=torch.float64, requires_grad=True)
     direction = torch.randn(3, dtype=torch.float64)
@@ -144,7 +138,8 @@ def test_routing_agrees_with_pytorch_wrapper(outside_encoder: type[nn.Module], i
     ours = randomize(DynamicSelfAttention(small_config(num_attention_heads=heads, routing_iterations=iterations)))
     theirs = outside_encoder(5, att_scores_nb=heads, att_iterations=iterations, projection_size=4)
     (linear,) = (module for module in theirs.modules() if isinstance(module, nn.Linear))
-    linear.load_state_dict({"weight": ours.projection.weight.detach()[:, :, 0], "bias": ours.projection.bias.detach()})
+    projection = ours.projection.state_dict()
+    linear.load_state_dict({"weight": projection["weight"][:, :, 0], "bias": projection["bias"]})
 
     words = torch.randn(sum(lengths), 5, requires_grad=True)
     padded = nn.utils.rnn.pad_sequence(list(words.split(lengths)), batch_first=True)  # (batch, words, 5)
@@ -160,7 +155,11 @@ def test_routing_agrees_with_pytorch_wrapper(outside_encoder: type[nn.Module], i
 @pytest.mark.parametrize(
     ("kind", "changes"),
     [
-        *((DynamicSelfAttention, {"num_attention_heads": m, "routing_iterations": r}) for m in (1, 8) for r in range(1, 6)),
+        *(
+            (DynamicSelfAttention, {"num_attention_heads": m, "routing_iterations": r})
+            for m in (1, 8)
+            for r in range(1, 6)
+        ),
         (StaticSelfAttention, {}),
     ],
 )

@@ -1,0 +1,185 @@
+"""How fast `modeling_dsa.vectors.read_vectors` reads a GloVe text file, and how much memory it takes for it.
+
+    python benchmarks/read_vectors.py --output results/read_vectors.json
+
+A file with the form of GloVe 6B (random numbers, five digits) is written to a temporary folder. Every reader reads it
+for 5 % of its rows and for all of them; the runs alternate, so that other work on the machine meets all readers alike.
+The file is in the system's cache, so it is the readers that are timed and not the disk. Memory is measured by
+tracemalloc in a run of its own, as tracing slows a reader down. gensim is a peer for all rows where it is installed.
+"""
+
+import argparse
+import json
+import os
+import platform
+import statistics
+import tempfile
+import time
+import tracemalloc
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+from tqdm.auto import tqdm
+
+from modeling_dsa.vectors import WordVectors, read_vectors
+
+Reader = Callable[[Path, set[str] | None], WordVectors]
+
+
+@dataclass(frozen=True)
+class Result:
+    """What one reader did with the file. MB are 10^6 bytes."""
+
+    reader: str
+    wanted: str
+    rows: int
+    megabytes_per_second: float  # median
+    slowest: float
+    fastest: float
+    kept_megabytes: float
+    peak_megabytes: float
+
+
+def read_with_this_package(path: Path, words: set[str] | None) -> WordVectors:
+    """The reader that is measured."""
+    return read_vectors(path, words=words, progress=False)
+
+
+def read_with_a_line_loop(path: Path, words: set[str] | None) -> WordVectors:
+    """The usual loop over lines, made quick: it parses wanted rows only. It knows one format and checks nothing."""
+    wanted = None if words is None else {word.encode() for word in words}
+    kept: dict[str, np.ndarray[tuple[int], np.dtype[np.float32]]] = {}
+    with path.open("rb") as file:
+        for line in file:
+            word, _, numbers = line.partition(b" ")
+            if wanted is None or word in wanted:
+                kept[word.decode()] = np.array(numbers.split(b" "), dtype=np.float32)
+    return WordVectors(list(kept), np.stack(list(kept.values())))
+
+
+def read_with_gensim(path: Path, words: set[str] | None) -> WordVectors:
+    """gensim's reader of GloVe files, which cannot pick words."""
+    if words is not None:
+        raise ValueError("gensim reads all rows.")
+    vectors = import_module("gensim.models").KeyedVectors.load_word2vec_format(str(path), no_header=True)
+    return WordVectors(list(vectors.index_to_key), vectors.vectors)
+
+
+def write_file(path: Path, rows: int, dimension: int) -> None:
+    """Write a file like GloVe 6B: words of different lengths, numbers with five significant digits."""
+    generator = np.random.default_rng(0)
+    form = "word%d" + " %.5g" * dimension + "\n"
+    with path.open("w", encoding="ascii") as file:
+        for row in tqdm(range(rows), desc="Writing", unit=" rows", unit_scale=True):
+            file.write(form % (row, *generator.normal(scale=0.4, size=dimension).tolist()))
+
+
+def peak_megabytes(reader: Reader, path: Path, words: set[str] | None) -> float:
+    """The most memory that one run held at once, the result included."""
+    tracemalloc.start()
+    reader(path, words)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return peak / 1e6
+
+
+def measure(path: Path, rows: int, rounds: int) -> list[Result]:
+    """Time all readers on the file, in turns, and check that they agree."""
+    # A word that is not there makes every reader go to the end of the file.
+    some = {f"word{row}" for row in np.random.default_rng(1).choice(rows, rows // 20, replace=False)} | {"absent"}
+    shares: dict[str, set[str] | None] = {"5 %": some, "all": None}
+    readers: dict[str, Reader] = {"read_vectors": read_with_this_package, "line loop": read_with_a_line_loop}
+    runs = [(name, share) for share in shares for name in readers]
+    if find_spec("gensim"):
+        readers["gensim"] = read_with_gensim
+        runs.append(("gensim", "all"))
+
+    size = path.stat().st_size / 1e6
+    speeds: dict[tuple[str, str], list[float]] = {run: [] for run in runs}
+    results: dict[str, WordVectors] = {}
+    with tqdm(total=len(runs) * (rounds + 2), desc="Measuring", unit=" runs") as bar:
+        for turn in range(rounds + 1):
+            for name, share in runs:
+                start = time.perf_counter()
+                found = readers[name](path, shares[share])
+                seconds = time.perf_counter() - start
+                bar.update()
+                if turn == 0:  # fills the caches, and shows that all read the same
+                    ours = results.setdefault(share, found)
+                    if ours.words != found.words or not np.array_equal(ours.vectors, found.vectors):
+                        raise RuntimeError(f"{name} and read_vectors read different vectors for {share} of the rows.")
+                else:
+                    speeds[name, share].append(size / seconds)
+        kept = {share: (len(found.words), found.vectors.nbytes / 1e6) for share, found in results.items()}
+        results.clear()
+        measured = []
+        for name, share in runs:
+            peak = peak_megabytes(readers[name], path, shares[share])
+            bar.update()
+            speed = speeds[name, share]
+            measured.append(
+                Result(
+                    name, share, kept[share][0], statistics.median(speed), min(speed), max(speed), kept[share][1], peak
+                )
+            )
+    return measured
+
+
+def as_markdown(results: list[Result]) -> str:
+    """One table, a line for each reader and share of rows."""
+    lines = [
+        "| Rows wanted | Reader | MB/s: median (range) | Rows kept | Their vectors, MB | Peak memory, MB |",
+        "|---|---|---:|---:|---:|---:|",
+    ]
+    lines += [
+        f"| {result.wanted} | {result.reader} | {result.megabytes_per_second:.0f} "
+        f"({result.slowest:.0f} to {result.fastest:.0f}) | {result.rows:,} | {result.kept_megabytes:.1f} "
+        f"| {result.peak_megabytes:.1f} |"
+        for result in results
+    ]
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Write the file, measure, print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", type=int, default=400_000, help="rows of the file (default: %(default)s)")
+    parser.add_argument("--dimension", type=int, default=100, help="numbers in a row (default: %(default)s)")
+    parser.add_argument("--rounds", type=int, default=5, help="timed runs of each reader (default: %(default)s)")
+    parser.add_argument("--quick", action="store_true", help="20,000 rows and 3 rounds, whatever else is said")
+    parser.add_argument("--output", type=Path, help="write the results to this JSON file too")
+    arguments = parser.parse_args()
+    rows, rounds = (20_000, 3) if arguments.quick else (arguments.rows, arguments.rounds)
+    if rows < 20 or arguments.dimension < 1 or rounds < 1:
+        parser.error("give at least 20 rows, 1 dimension and 1 round")
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "glove.txt"
+        write_file(path, rows, arguments.dimension)
+        megabytes = path.stat().st_size / 1e6
+        results = measure(path, rows, rounds)
+    print(f"{rows:,} rows of {arguments.dimension} numbers, {megabytes:.0f} MB; {rounds} runs each, in turns.\n")
+    print(as_markdown(results))
+    if arguments.output:
+        record = {
+            "rows": rows,
+            "dimension": arguments.dimension,
+            "megabytes": megabytes,
+            "rounds": rounds,
+            "cores": os.cpu_count(),
+            "python": platform.python_version(),
+            "numpy": np.__version__,
+            "results": [asdict(result) for result in results],
+        }
+        arguments.output.parent.mkdir(parents=True, exist_ok=True)
+        unfinished = arguments.output.with_name(f"{arguments.output.name}.unfinished")
+        unfinished.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+        unfinished.replace(arguments.output)
+
+
+if __name__ == "__main__":
+    main()
