@@ -4,7 +4,7 @@ import copy
 import logging
 from collections.abc import Iterable, Sequence
 from os import PathLike
-from typing import TypeVar
+from typing import TypeVar, cast
 
 import numpy as np
 import torch
@@ -19,7 +19,7 @@ logger = logging.getLogger(__name__)
 Model = TypeVar("Model", bound=DSAPreTrainedModel)
 
 _FIRST_WORDS = 10_000  # frequent words tell whether a file is cased; one odd word far down must not
-_ROWS_AT_ONCE = 1 << 16  # rows of the word table that are copied at once
+_ROWS_AT_ONCE = 1 << 13  # rows of the word table that are copied at once
 
 
 def vocabulary_from_texts(
@@ -101,7 +101,7 @@ def build_model(
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)  # torch.manual_seed would also reset the generators of all GPUs
         model = model_class(config)
-    table = model.get_input_embeddings().weight  # (vocabulary, d_0)
+    table = cast(torch.Tensor, model.get_input_embeddings().weight)  # (vocabulary, d_0)
     with torch.no_grad():
         for start in range(0, len(known), _ROWS_AT_ONCE):
             part = known[start : start + _ROWS_AT_ONCE]

@@ -8,7 +8,7 @@ import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import matplotlib
 import numpy as np
@@ -20,7 +20,7 @@ from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 from matplotlib.patches import FancyBboxPatch
 from matplotlib.textpath import text_to_path
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
+from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 # Neither date nor version go into the file, so that the same input gives the same bytes.
 _METADATA: dict[str, dict[str, None]] = {
@@ -96,28 +96,52 @@ def attention_rows(
         text_pair: the second sentence of a pair.
 
     Raises:
-        ValueError: if a sentence has no words.
+        ValueError: if a sentence has no words, or the model reads pairs and there is none, or the other way round.
     """
-    batch = tokenizer(text, text_pair, return_tensors="pt", return_offsets_mapping=True)
-    offsets = batch.pop("offset_mapping")[0].tolist()
+    pairs = model.config.sentences_per_row == 2
+    if text_pair is not None and not pairs:
+        raise ValueError("This model reads single sentences, but two were given: leave out the second.")
+    batch = tokenizer(text, text_pair, return_offsets_mapping=True)
+    ids: list[int] = batch["input_ids"]
+    offsets: list[tuple[int, int]] = batch.pop("offset_mapping")
+    marks = (tokenizer.pad_token_id, tokenizer.sep_token_id)  # also where they are written in a text
+    sentences = [text] if text_pair is None else [text, text_pair]
+    places = []
+    for number, sentence in enumerate(sentences):
+        words = [
+            place
+            for place, (of, token) in enumerate(zip(batch.sequence_ids(0), ids, strict=True))
+            if of == number and token not in marks
+        ]
+        if not words:
+            raise ValueError(f"There is no word in the sentence {sentence!r}, so nothing to attend to.")
+        places.append(words)
     was_training = model.training
-    model.eval()
+    model.train(False)
     with torch.no_grad():
-        outputs = model(**batch.to(model.device), output_attentions=True)
+        inputs = batch.convert_to_tensors("pt", prepend_batch_axis=True).to(model.device)
+        outputs = model(**inputs, output_attentions=True)
     model.train(was_training)
     weights = outputs.attentions[-1][0].float().cpu().numpy()  # (heads, words)
-    decision = "sentence"
+    labels = ["sentence"] if text_pair is None else ["first sentence", "second sentence"]
     if "logits" in outputs:
-        shares = outputs.logits[0].float().softmax(-1)
-        decision = f"{model.config.id2label[int(shares.argmax())]} {float(shares.max()):.0%}"
-    sentences = [(text, decision)] if text_pair is None else [(text, "premise"), (text_pair, f"hypothesis: {decision}")]
-    rows = []
-    for number, (sentence, label) in enumerate(sentences):
-        words = [index for index, of in enumerate(batch.sequence_ids(0)) if of == number]
-        if not words:
-            raise ValueError(f"There is no word to attend to in {sentence!r}.")
-        rows.append(AttentionRow(sentence, [tuple(offsets[index]) for index in words], weights[:, words], label))
-    return rows
+        if pairs and text_pair is None and tokenizer.sep_token_id not in ids:
+            raise ValueError("This model classifies pairs of sentences, but one was given: give the second too.")
+        labels[-1] += f": {_decision(model.config, outputs.logits[0].float())}"
+    return [
+        AttentionRow(sentence, [offsets[place] for place in words], weights[:, words], label)
+        for sentence, words, label in zip(sentences, places, labels, strict=True)
+    ]
+
+
+def _decision(config: PreTrainedConfig, logits: torch.Tensor) -> str:
+    """What a classifier makes of one row's logits (labels,), in words."""
+    if config.num_labels == 1:  # a regression
+        return f"{float(logits):.3g}"
+    several = config.problem_type == "multi_label_classification"
+    shares = logits.sigmoid() if several else logits.softmax(-1)  # (labels,)
+    names = cast(dict[int, str], config.id2label)  # a config turns the keys into numbers
+    return f"{names[int(shares.argmax())]} {float(shares.max()):.0%}"
 
 
 def draw_attention(rows: Sequence[AttentionRow], path: str | os.PathLike[str], title: str | None = None) -> Path:

@@ -6,13 +6,20 @@ import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
+from typing import Any
 
 import matplotlib.image
 import matplotlib.pyplot
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from small_models import randomize, small_config
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from modeling_dsa.drawing import AttentionRow, draw_attention
+from modeling_dsa import DSAForNLI, DSAForSequenceClassification, DSAModel
+from modeling_dsa.drawing import AttentionRow, attention_rows, draw_attention
+from modeling_dsa.tokenization import build_tokenizer
 
 TEXT = r"A sign says: $5_a costs \alpha $x^2$"
 
@@ -134,3 +141,111 @@ def test_mistakes_in_a_picture_are_clear_and_leave_no_file(tmp_path: Path) -> No
     with pytest.raises(ValueError, match="rows is empty"):
         draw_attention([], tmp_path / "a.png")
     assert list(tmp_path.iterdir()) == []
+
+
+WORDS = ["a", "man", "is", "asleep", ".", "two", "dogs", "run", "``", "''", "..."]
+HEADS = {"model": DSAModel, "classifier": DSAForSequenceClassification, "nli": DSAForNLI}
+
+
+def attentive(kind: str = "nli", **changes: Any) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """A small model of random weights with three heads, and its tokenizer."""
+    tokenizer = build_tokenizer(WORDS, lowercase=True)
+    settings = {"vocab_size": len(tokenizer), "num_attention_heads": 3, "sentences_per_row": 2 if kind == "nli" else 1}
+    return randomize(HEADS[kind](small_config(**(settings | changes)))), tokenizer
+
+
+def words_of(row: AttentionRow) -> list[str]:
+    return [row.text[start:end] for start, end in row.offsets]
+
+
+@pytest.mark.parametrize("kind", ["model", "classifier"])
+def test_rows_of_a_sentence_are_the_models_own_attention(kind: str) -> None:
+    model, tokenizer = attentive(kind)
+    text = "  A man\u200b is “asleep”…  zqxv."
+    (found,) = attention_rows(model, tokenizer, text)
+    assert words_of(found) == ["A", "man", "is", "“", "asleep", "”", "…", "zqxv", "."]
+    assert found.text == text
+    outputs = model.eval()(**tokenizer(text, return_tensors="pt"), output_attentions=True)  # type: ignore[no-untyped-call]
+    assert found.weights.shape == (3, 9)
+    np.testing.assert_array_equal(found.weights, outputs.attentions[-1][0].detach())
+    np.testing.assert_allclose(found.weights.sum(1), 1.0, rtol=1e-5)
+    if kind == "classifier":
+        share, number = outputs.logits[0].softmax(-1).max(-1)
+        assert found.label == f"sentence: LABEL_{number} {share:.0%}"
+    else:
+        assert found.label == "sentence"
+
+
+def test_rows_of_a_pair_are_the_models_own_attention() -> None:
+    model, tokenizer = attentive(id2label={0: "yes", 1: "no", 2: "perhaps"})
+    first, second = attention_rows(model, tokenizer, "A man is asleep.", "Two dogs run")
+    assert words_of(first) == ["A", "man", "is", "asleep", "."]
+    assert words_of(second) == ["Two", "dogs", "run"]
+    batch = tokenizer("A man is asleep.", "Two dogs run", return_tensors="pt")
+    outputs = model.eval()(**batch, output_attentions=True)  # type: ignore[no-untyped-call]
+    expected = outputs.attentions[-1][0].detach()  # (heads, 5 + separator + 3)
+    np.testing.assert_array_equal(first.weights, expected[:, :5])
+    np.testing.assert_array_equal(second.weights, expected[:, 6:])
+    share, number = outputs.logits[0].softmax(-1).max(-1)
+    assert first.label == "first sentence"
+    assert second.label == f"second sentence: {['yes', 'no', 'perhaps'][number]} {share:.0%}"
+
+
+def test_rows_come_without_dropout_and_leave_the_model_in_training() -> None:
+    model, tokenizer = attentive("classifier", embedding_dropout=0.9, hidden_dropout=0.9)
+    expected = attention_rows(model.eval(), tokenizer, "a man is asleep")  # type: ignore[no-untyped-call]
+    (found,) = attention_rows(model.train(), tokenizer, "a man is asleep")
+    assert model.training
+    np.testing.assert_array_equal(found.weights, expected[0].weights)
+    assert found.label == expected[0].label
+
+
+def test_pair_in_one_text_is_one_row_without_the_separator() -> None:
+    model, tokenizer = attentive()
+    (found,) = attention_rows(model, tokenizer, "A man [SEP] two dogs run")
+    assert words_of(found) == ["A", "man", "two", "dogs", "run"]
+    pair = attention_rows(model, tokenizer, "A man", "two dogs run")
+    np.testing.assert_allclose(found.weights, np.hstack([row.weights for row in pair]), rtol=1e-5)
+
+
+def test_label_of_a_regression_and_of_several_labels() -> None:
+    model, tokenizer = attentive("classifier", num_labels=1)
+    (found,) = attention_rows(model, tokenizer, "a man")
+    logits = model.eval()(**tokenizer("a man", return_tensors="pt")).logits[0]  # type: ignore[no-untyped-call]
+    assert found.label == f"sentence: {logits.item():.3g}"
+    model, tokenizer = attentive("classifier", problem_type="multi_label_classification")
+    (found,) = attention_rows(model.eval(), tokenizer, "a man")  # type: ignore[no-untyped-call]
+    assert not model.training
+    logits = model(**tokenizer("a man", return_tensors="pt")).logits[0]
+    assert found.label == f"sentence: LABEL_{logits.argmax()} {logits.sigmoid().max():.0%}"
+
+
+@pytest.mark.parametrize(
+    ("kind", "sentences", "message"),
+    [
+        ("model", ("",), "no word in the sentence ''"),
+        ("classifier", (" \n",), "no word in the sentence"),
+        ("nli", ("[SEP]",), r"no word in the sentence '\[SEP\]'"),
+        ("nli", ("a man", ""), "no word in the sentence ''"),
+        ("nli", ("", "a man"), "no word in the sentence ''"),
+        ("nli", ("a man",), "classifies pairs of sentences, but one was given"),
+        ("classifier", ("a man", "a dog"), "reads single sentences, but two were given"),
+    ],
+)
+def test_sentences_that_do_not_fit_are_refused(kind: str, sentences: tuple[str, ...], message: str) -> None:
+    model, tokenizer = attentive(kind)
+    with pytest.raises(ValueError, match=message):
+        attention_rows(model, tokenizer, *sentences)
+
+
+@settings(max_examples=60, deadline=None, database=None, derandomize=True)
+@given(st.text(st.characters(exclude_categories=["Cs"]), max_size=30))
+def test_every_text_gives_a_row_that_can_be_drawn_or_a_clear_error(text: str) -> None:
+    model, tokenizer = attentive("model")
+    try:
+        (found,) = attention_rows(model, tokenizer, text)
+    except ValueError as error:
+        assert "There is no word" in str(error)  # noqa: PT017
+        assert tokenizer.tokenize(text) == []
+    else:
+        assert len(found.offsets) == len(tokenizer.tokenize(text))

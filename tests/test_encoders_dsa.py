@@ -93,15 +93,19 @@ def test_a_word_sees_layers_times_half_a_kernel_to_each_side(kernel: int, layers
     assert seen == list(range(15 - reach, 15 + reach + 1))
 
 
-def test_the_layers_compute_words_and_gaps_and_nothing_else() -> None:
-    config = small_config(kernel_sizes=[3, 7])
-    encoder = DenseCNN(config)
-    rows: list[int] = []
+@pytest.mark.parametrize("lengths", [[1], [4, 0, 5], [40] * 9, [25] * 40], ids=["1", "9", "360", "1000"])
+def test_the_layers_compute_words_and_gaps_and_little_else(lengths: list[int]) -> None:
+    """Rows may be rounded up, by a sixteenth or by 15."""
+    encoder = DenseCNN(small_config(kernel_sizes=[3, 7]))
+    seen: list[int] = []
     for layer in encoder.modules():
         if isinstance(layer, ConvLayer):
-            layer.register_forward_hook(lambda module, inputs, output: rows.append(output.shape[0]))
-    encoder(torch.randn(9, 6), packing_of([4, 0, 5]), output_hidden_states=False)
-    assert rows == [9 + 3 * 2] * (2 * 3 + 1)
+            layer.register_forward_hook(lambda module, inputs, output: seen.append(output.shape[0]))
+    encoder(torch.randn(sum(lengths), 6), packing_of(lengths), output_hidden_states=False)
+    rows = sum(lengths) + 3 * (len(lengths) - 1)
+    assert len(seen) == 2 * 3 + 1
+    assert len(set(seen)) == 1
+    assert rows <= seen[0] <= max(rows + 15, rows * 17 / 16)
 
 
 def test_dropout_of_the_layers_acts_in_training_only() -> None:

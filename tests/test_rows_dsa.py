@@ -8,7 +8,7 @@ from modeling_dsa.rows_dsa import RowConv1d, dropout
 
 
 @pytest.mark.parametrize("bias", [True, False])
-@pytest.mark.parametrize("rows", [1, 2, 7])
+@pytest.mark.parametrize("rows", [1, 2, 7, 16, 17, 300])
 @pytest.mark.parametrize("kernel", [1, 3, 5, 7])
 def test_row_convolution_equals_torchs_with_same_padding(kernel: int, rows: int, bias: bool) -> None:
     torch.manual_seed(0)

@@ -1,0 +1,232 @@
+"""The command `dsa`: make a model folder from word vectors, and draw a model's attention."""
+
+import argparse
+import logging
+import re
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, NoReturn
+
+from huggingface_hub.errors import StrictDataclassError
+from safetensors import SafetensorError
+from transformers import AutoConfig, AutoModel, AutoModelForSequenceClassification, AutoTokenizer
+from transformers.utils import logging as transformers_logging
+
+from .building import build_model, vocabulary_from_texts, vocabulary_from_vectors
+from .configuration_dsa import DSAConfig
+from .modeling_dsa import DSAForNLI, DSAForSequenceClassification, DSAModel, DSAPreTrainedModel
+from .text_files import read_texts
+
+logger = logging.getLogger(__name__)
+
+HEADS: dict[str, type[DSAPreTrainedModel]] = {
+    "model": DSAModel,
+    "sequence-classification": DSAForSequenceClassification,
+    "nli": DSAForNLI,
+}
+NLI_LABELS = ("entailment", "neutral", "contradiction")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command.
+
+    Args:
+        argv: The command line's words; default: the process's own.
+
+    Returns:
+        0, or 2 after a user's mistake, which is told in one sentence, or 130 after an interrupt.
+
+    Raises:
+        SystemExit: After --help and --version, and with code 2 where the command line itself is wrong.
+    """
+    logging.basicConfig(format="%(message)s", stream=sys.stderr)
+    logging.getLogger("modeling_dsa").setLevel(logging.INFO)
+    transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    arguments = _parser().parse_args(argv)
+    run: Callable[[argparse.Namespace], None] = arguments.run
+    try:
+        run(arguments)
+    except KeyboardInterrupt:
+        logger.error("Stopped; nothing was written.")
+        return 130
+    except (ValueError, OSError) as error:
+        logger.error(f"error: {error}")
+        return 2
+    return 0
+
+
+class _Parser(argparse.ArgumentParser):
+    """Refuses a mistake with one sentence and exit code 2."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"error: {message}\nSee {self.prog} --help.\n")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(prog="dsa", description="Dynamic Self-Attention sentence encoders.", allow_abbrev=False)
+    parser.add_argument("--version", action="version", version=f"dsa-transformers {version('dsa-transformers')}")
+    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+
+    text = "Make a model folder from word vectors: fresh weights, a filled word table and the tokenizer."
+    init = commands.add_parser("init", help=text, description=text, allow_abbrev=False)
+    init.set_defaults(run=_init)
+    init.add_argument("output", type=Path, metavar="OUTPUT", help="Folder to write.")
+    init.add_argument("--overwrite", action="store_true", help="Replace the model's files in a folder that is in use.")
+    group = init.add_argument_group("vocabulary")
+    group.add_argument(
+        "--vectors",
+        type=Path,
+        required=True,
+        metavar="FILE",
+        help="Word vectors: GloVe .txt/.zip/.gz, word2vec text/.bin, fastText .vec.",
+    )
+    words = group.add_mutually_exclusive_group(required=True)
+    words.add_argument(
+        "--texts",
+        type=Path,
+        nargs="+",
+        metavar="FILE",
+        help="Know every word of these texts: .txt with one text a line, .jsonl, .csv, .tsv or .parquet.",
+    )
+    words.add_argument(
+        "--most_frequent",
+        type=_whole_number(1, sys.maxsize),
+        metavar="N",
+        help="Know the first N words of the vectors, which are the most frequent ones.",
+    )
+    group.add_argument(
+        "--text_columns", nargs="+", default=[], metavar="NAME", help="Columns of the texts, in all files but .txt."
+    )
+    group = init.add_argument_group("model")
+    group.add_argument(
+        "--config",
+        help="Name of a published setting, or a folder, JSON file or Hub id; default: the config's defaults.",
+    )
+    group.add_argument("--head", choices=HEADS, default="model", help="What the model is for; default: %(default)s.")
+    group.add_argument(
+        "--seed", type=_whole_number(0, 2**32 - 1), default=0, help="Seed of all that is drawn; default: %(default)s."
+    )
+
+    text = "Draw where a model looks in a sentence, or in a pair of sentences."
+    draw = commands.add_parser("draw", help=text, description=text, allow_abbrev=False)
+    draw.set_defaults(run=_draw)
+    draw.add_argument("model", metavar="MODEL", help="Folder or Hub id of a model.")
+    draw.add_argument("text", metavar="TEXT", help="The sentence, or the first of a pair.")
+    draw.add_argument("text_pair", metavar="TEXT_PAIR", nargs="?", help="The second sentence of a pair.")
+    draw.add_argument(
+        "--output",
+        type=Path,
+        default=Path("attention.png"),
+        metavar="FILE",
+        help="Picture to write: .png, .svg or .pdf; default: %(default)s.",
+    )
+    return parser
+
+
+def _whole_number(lowest: int, highest: int) -> Callable[[str], int]:
+    def parse(word: str) -> int:
+        if not re.fullmatch(r"-?\d{1,30}", word) or not lowest <= int(word) <= highest:
+            raise argparse.ArgumentTypeError(f"{word!r} is no whole number from {lowest} to {highest}")
+        return int(word)
+
+    return parse
+
+
+def _init(arguments: argparse.Namespace) -> None:
+    output: Path = arguments.output
+    in_use = output.exists()
+    if in_use and not output.is_dir():
+        raise ValueError(f"{output} is a file: give the path of a folder to write.")
+    if in_use and any(output.iterdir()) and not arguments.overwrite:
+        raise ValueError(f"{output} is not empty: give --overwrite to replace the model in it, or another folder.")
+    config = _config_for(arguments.head, arguments.config)
+    if arguments.texts:
+        tokenizer, vectors = vocabulary_from_texts(
+            arguments.vectors, read_texts(arguments.texts, arguments.text_columns)
+        )
+    else:
+        tokenizer, vectors = vocabulary_from_vectors(arguments.vectors, arguments.most_frequent)
+    model = build_model(HEADS[arguments.head], config, tokenizer, vectors, arguments.seed)
+
+    output.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".dsa-init-", dir=output if in_use else output.parent) as beside:
+        folder = Path(beside) / "model"
+        model.save_pretrained(folder)
+        tokenizer.save_pretrained(folder)
+        if in_use:
+            for path in folder.iterdir():
+                path.replace(output / path.name)
+        else:
+            folder.rename(output)
+    logger.info(f"{output} holds a {type(model).__name__} with fresh weights, ready to train. Use it:\n")
+    logger.info(_example(arguments.head, output))
+
+
+def _config_for(head: str, source: str | None) -> DSAConfig:
+    """The config that `--config` names, or the default one, with what the head needs."""
+    config = DSAConfig() if source is None else _read_config(_find_config(source))
+    if head == "nli":
+        config.sentences_per_row = 2
+        if config.num_labels != len(NLI_LABELS):
+            config.id2label = dict(enumerate(NLI_LABELS))
+            config.label2id = {name: number for number, name in enumerate(NLI_LABELS)}
+    return config
+
+
+def _find_config(source: str) -> str:
+    # The settings belong to the training scripts; the models must stay importable without them.
+    from run_glue_style.settings import setting_folder, setting_names
+
+    is_setting = source in setting_names() or not ("/" in source or Path(source).exists())
+    return str(setting_folder(source)) if is_setting else source
+
+
+def _read_config(source: str) -> DSAConfig:
+    config = _load(AutoConfig, source, "config")
+    if config.model_type != DSAConfig.model_type:
+        raise ValueError(f"{source} is a model of type {config.model_type!r}: give one of type 'dsa'.")
+    return config  # type: ignore[no-any-return]
+
+
+def _load(loader: Any, source: str, what: str) -> Any:
+    """`loader.from_pretrained(source)`, whose many kinds of errors become one sentence."""
+    try:
+        return loader.from_pretrained(source)
+    except (OSError, ValueError, RuntimeError, StrictDataclassError, SafetensorError) as error:
+        reason = re.split(r"[.:]?\s*\n|\. ", str(error.__cause__ if isinstance(error, StrictDataclassError) else error))
+        raise ValueError(
+            f"{source}: the {what} cannot be loaded ({reason[0].rstrip('.')}): give a folder or Hub id of a DSA model."
+        ) from error
+
+
+def _example(head: str, folder: Path) -> str:
+    """One line of Python that uses a folder."""
+    if head == "model":
+        return (
+            f"import modeling_dsa; from transformers import AutoModel, AutoTokenizer; folder = {str(folder)!r}; "
+            "words = AutoTokenizer.from_pretrained(folder)('A man is asleep.', return_tensors='pt'); "
+            "print(AutoModel.from_pretrained(folder)(**words).pooler_output.shape)"
+        )
+    text = {"text": "A man plays a guitar.", "text_pair": "A man is asleep."} if head == "nli" else "A man is asleep."
+    return (
+        "import modeling_dsa; from transformers import pipeline; "
+        f"print(pipeline('text-classification', {str(folder)!r})({text!r}))"
+    )
+
+
+def _draw(arguments: argparse.Namespace) -> None:
+    try:
+        from .drawing import attention_rows, draw_attention
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != "matplotlib":
+            raise
+        raise ValueError('Drawing needs matplotlib: pip install "dsa-transformers[train]".') from error
+    heads = {DSAForSequenceClassification.__name__, DSAForNLI.__name__}
+    is_classifier = bool(heads & set(_read_config(arguments.model).architectures or ()))
+    model = _load(AutoModelForSequenceClassification if is_classifier else AutoModel, arguments.model, "model")
+    tokenizer = _load(AutoTokenizer, arguments.model, "tokenizer")
+    path = draw_attention(attention_rows(model, tokenizer, arguments.text, arguments.text_pair), arguments.output)
+    logger.info(f"The picture is in {path}.")
