@@ -44,7 +44,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     logging.basicConfig(format="%(message)s", stream=sys.stderr)
     logging.getLogger("modeling_dsa").setLevel(logging.INFO)
-    transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    transformers_logging.disable_progress_bar()
     arguments = _parser().parse_args(argv)
     run: Callable[[argparse.Namespace], None] = arguments.run
     try:

@@ -10,6 +10,20 @@ from transformers.utils import logging
 
 logger = logging.get_logger(__name__)
 
+_RATES = ("embedding_dropout", "hidden_dropout", "classifier_dropout")
+_COUNTS = (
+    "vocab_size",
+    "embedding_size",
+    "hidden_size",
+    "num_hidden_layers",
+    "first_layer_size",
+    "growth_size",
+    "num_attention_heads",
+    "attention_head_size",
+    "routing_iterations",
+    "attention_hidden_size",
+)
+
 
 @strict
 class DSAConfig(PreTrainedConfig):
@@ -50,7 +64,8 @@ class DSAConfig(PreTrainedConfig):
         deduplicate_sentences: Encode a sentence that stands several times in a batch once. In training its copies then
             share one dropout mask.
 
-    Unknown keys are kept as attributes, as in every transformers config, but a warning names them.
+    Unknown keys are kept as attributes, as in every transformers config, but a warning names those that look like a
+    misspelt field.
     """
 
     model_type = "dsa"
@@ -62,32 +77,32 @@ class DSAConfig(PreTrainedConfig):
 
     embedding_size: int = 300
     freeze_embeddings: bool = True
-    unknown_init_range: float = 0.005
-    embedding_dropout: float = 0.3
+    unknown_init_range: float | int = 0.005
+    embedding_dropout: float | int = 0.3
 
     encoder: Literal["dense_cnn"] = "dense_cnn"
     hidden_size: int = 300
-    hidden_dropout: float = 0.2
+    hidden_dropout: float | int = 0.2
     kernel_sizes: list[int] | tuple[int, ...] = (3, 5)
     num_hidden_layers: int = 4
     first_layer_size: int = 150
     growth_size: int = 75
     normalize_words: bool = True
-    word_norm: float = 1.0
+    word_norm: float | int = 1.0
 
     pooling: Literal["dynamic", "static"] = "dynamic"
     num_attention_heads: int = 1
     attention_head_size: int = 600
     routing_iterations: int = 2
-    routing_scale: float = 1.0
+    routing_scale: float | int = 1.0
     attention_hidden_size: int = 600
 
     sentences_per_row: Literal[1, 2] = 1
     classifier_hidden_sizes: list[int] | tuple[int, ...] = (300, 300)
-    classifier_dropout: float = 0.3
-    batch_norm_eps: float = 1e-5
+    classifier_dropout: float | int = 0.3
+    batch_norm_eps: float | int = 1e-5
 
-    negative_slope: float = 0.01
+    negative_slope: float | int = 0.01
     initializer_scaling: Literal["keep_prob", "dropout_rate", "none"] = "keep_prob"
     deduplicate_sentences: bool = True
 
@@ -107,12 +122,10 @@ class DSAConfig(PreTrainedConfig):
 
     def validate_sizes(self) -> None:
         """Every count and width is at least 1 and every rate lies in [0, 1)."""
-        counts = ("vocab_size", "embedding_size", "hidden_size", "num_hidden_layers", "first_layer_size", "growth_size")
-        counts += ("num_attention_heads", "attention_head_size", "routing_iterations", "attention_hidden_size")
-        for name in counts:
+        for name in _COUNTS:
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}.")
-        for name in ("embedding_dropout", "hidden_dropout", "classifier_dropout"):
+        for name in _RATES:
             if not 0 <= getattr(self, name) < 1:
                 raise ValueError(f"{name} must lie in [0, 1), got {getattr(self, name)}.")
         if self.unknown_init_range < 0:

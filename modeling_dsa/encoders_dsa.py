@@ -10,17 +10,18 @@ from .rows_dsa import RowConv1d, dropout, padded_count
 
 
 class ConvLayer(RowConv1d):
-    """The composite function h: convolution, dropout, LeakyReLU (Section 3.1). Rows outside a sentence stay 0."""
+    """The composite function h: convolution, dropout, LeakyReLU (Section 3.1)."""
 
     def __init__(self, config: DSAConfig, in_channels: int, out_channels: int, kernel_size: int = 1) -> None:
         super().__init__(in_channels, out_channels, kernel_size)
         self.dropout_rate = config.hidden_dropout
         self.negative_slope = config.negative_slope
 
-    def forward(self, rows: Tensor, inside: Tensor) -> Tensor:
-        """(rows, in_channels), (rows, 1) -> (rows, out_channels)"""
+    def forward(self, rows: Tensor, inside: Tensor | None = None) -> Tensor:
+        """(rows, in_channels) -> (rows, out_channels); with `inside` (rows, 1), rows where it is 0 become 0."""
         rows = dropout(super().forward(rows), self.dropout_rate, self.training)
-        return F.leaky_relu(rows, self.negative_slope) * inside.to(rows.dtype)
+        rows = F.leaky_relu(rows, self.negative_slope)
+        return rows if inside is None else rows * inside.to(rows.dtype)
 
 
 class DenseBranch(nn.Module):
@@ -38,7 +39,7 @@ class DenseBranch(nn.Module):
 
     def forward(self, words: Tensor, inside: Tensor) -> Tensor:
         """(rows, d_0), (rows, 1) -> (rows, d_1 + L * d_l)"""
-        features = self.first(words, inside)
+        features: Tensor = self.first(words, inside)
         for layer in self.layers:
             features = torch.cat([features, layer(features, inside)], dim=1)
         return features
@@ -49,8 +50,9 @@ class DenseCNN(nn.Module):
 
     def __init__(self, config: DSAConfig) -> None:
         super().__init__()
-        self.branches = nn.ModuleList(DenseBranch(config, size) for size in config.kernel_sizes)
-        width = sum(branch.output_size for branch in self.branches) + config.embedding_size
+        branches = [DenseBranch(config, size) for size in config.kernel_sizes]
+        self.branches = nn.ModuleList(branches)
+        width = sum(branch.output_size for branch in branches) + config.embedding_size
         self.compression = ConvLayer(config, width, config.hidden_size)
         self.gap = max(config.kernel_sizes) // 2
         self.normalize = config.normalize_words
@@ -68,10 +70,10 @@ class DenseCNN(nn.Module):
             X^c, (N, d_c), and when asked Phi_k(X^0) of each branch, (N, d_1 + L * d_l).
         """
         places, total = packing.gapped_rows(self.gap)
-        rows = words.new_zeros(padded_count(total), words.shape[1]).index_copy(0, places, words)  # (rows, d_0)
-        inside = words.new_zeros(rows.shape[0], 1).index_fill(0, places, 1.0)  # (rows, 1)
+        rows = words.new_zeros(padded_count(total), words.shape[1]).index_copy_(0, places, words)  # (rows, d_0)
+        inside = words.new_zeros(rows.shape[0], 1).index_fill_(0, places, 1.0)  # (rows, 1)
         branches = [branch(rows, inside) for branch in self.branches]
-        encoded = self.compression(torch.cat([*branches, rows], dim=1), inside)
+        encoded = self.compression(torch.cat([*branches, rows], dim=1))
         encoded = encoded.index_select(0, places)  # (N, d_c)
         if self.normalize:
             encoded = F.normalize(encoded, dim=-1) * self.word_norm

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 from transformers import initialization as init
 from transformers.modeling_outputs import SequenceClassifierOutput
-from transformers.utils import ModelOutput, can_return_tuple
+from transformers.utils.generic import ModelOutput, can_return_tuple
 
 from .configuration_dsa import DSAConfig
 from .encoders_dsa import ENCODERS
@@ -34,11 +34,11 @@ class DSAModelOutput(ModelOutput):
             sentence they sum to 1; a row that holds a pair holds both sentences' weights. Each (batch, heads, words)
     """
 
-    last_hidden_state: torch.FloatTensor | None = None
-    pooler_output: torch.FloatTensor | None = None
-    second_pooler_output: torch.FloatTensor | None = None
-    hidden_states: tuple[torch.FloatTensor, ...] | None = None
-    attentions: tuple[torch.FloatTensor, ...] | None = None
+    last_hidden_state: Tensor | None = None
+    pooler_output: Tensor | None = None
+    second_pooler_output: Tensor | None = None
+    hidden_states: tuple[Tensor, ...] | None = None
+    attentions: tuple[Tensor, ...] | None = None
 
 
 class DSAPreTrainedModel(PreTrainedModel):
@@ -46,7 +46,7 @@ class DSAPreTrainedModel(PreTrainedModel):
 
     config: DSAConfig
     base_model_prefix = "dsa"
-    input_modalities = ("text",)
+    input_modalities = "text"
     _no_split_modules = ["DenseBranch"]  # noqa: RUF012  (transformers reads it as a plain class attribute)
 
     @torch.no_grad()
@@ -86,17 +86,17 @@ class DSAModel(DSAPreTrainedModel):
 
     def __init__(self, config: DSAConfig) -> None:
         super().__init__(config)
-        self.embed_tokens = nn.Embedding(config.vocab_size, config.embedding_size, config.pad_token_id)
+        self.embed_tokens: nn.Module = nn.Embedding(config.vocab_size, config.embedding_size, config.pad_token_id)
         self.encoder = ENCODERS[config.encoder](config)
         self.pooling = POOLINGS[config.pooling](config)
         self.post_init()
         self.apply_freezing()
 
-    def get_input_embeddings(self) -> nn.Embedding:
+    def get_input_embeddings(self) -> nn.Module:
         """The word table."""
         return self.embed_tokens
 
-    def set_input_embeddings(self, value: nn.Embedding) -> None:
+    def set_input_embeddings(self, value: nn.Module) -> None:
         """Replace the word table; the new one is frozen if the old one was."""
         self.embed_tokens = value
         self.apply_freezing()
@@ -104,10 +104,10 @@ class DSAModel(DSAPreTrainedModel):
     @can_return_tuple
     def forward(
         self,
-        input_ids: torch.LongTensor | None = None,
+        input_ids: Tensor | None = None,
         attention_mask: Tensor | None = None,
-        token_type_ids: torch.LongTensor | None = None,
-        inputs_embeds: torch.FloatTensor | None = None,
+        token_type_ids: Tensor | None = None,
+        inputs_embeds: Tensor | None = None,
         output_attentions: bool | None = None,
         output_hidden_states: bool | None = None,
         **_: Any,
@@ -131,20 +131,19 @@ class DSAModel(DSAPreTrainedModel):
         Raises:
             ValueError: Not exactly one of `input_ids` and `inputs_embeds` is given.
         """
-        if (input_ids is None) == (inputs_embeds is None):
-            raise ValueError("Give either input_ids or inputs_embeds, and not both.")
         if output_attentions is None:
             output_attentions = self.config.output_attentions
         if output_hidden_states is None:
             output_hidden_states = self.config.output_hidden_states
 
-        if input_ids is not None:
+        pad_token_id, sep_token_id = self.config.pad_token_id, self.config.sep_token_id
+        if inputs_embeds is None and input_ids is not None:
             ids = input_ids
-        else:  # word vectors have no ids: only the mask and the token types can say what a row holds
-            ids = torch.ones(inputs_embeds.shape[:2], dtype=torch.long, device=inputs_embeds.device)
-        pad_token_id, sep_token_id = (
-            (self.config.pad_token_id, self.config.sep_token_id) if inputs_embeds is None else (None, None)
-        )
+        elif input_ids is None and inputs_embeds is not None:
+            # Without ids only the mask and the token types can say what a row holds.
+            ids, pad_token_id, sep_token_id = inputs_embeds.new_zeros(inputs_embeds.shape[:2]), None, None
+        else:
+            raise ValueError("Give either input_ids or inputs_embeds, and not both.")
         is_word, is_second = split_pairs(ids, attention_mask, token_type_ids, pad_token_id, sep_token_id)
         pairs = self.config.sentences_per_row == 2
         places, packing = pack(
@@ -173,20 +172,19 @@ class DSAModel(DSAPreTrainedModel):
         )
 
 
-class ClassifierLayer(nn.Module):
+class ClassifierLayer(nn.Linear):
     """A hidden layer of the classifier: batch normalisation and dropout on its input, then linear and LeakyReLU."""
 
     def __init__(self, config: DSAConfig, input_size: int, output_size: int) -> None:
-        super().__init__()
+        super().__init__(input_size, output_size)
         self.norm = nn.BatchNorm1d(input_size, eps=config.batch_norm_eps)
-        self.linear = nn.Linear(input_size, output_size)
-        self.linear.dropout_rate = self.dropout_rate = config.classifier_dropout  # for the initialisation
+        self.dropout_rate = config.classifier_dropout
         self.negative_slope = config.negative_slope
 
-    def forward(self, features: Tensor) -> Tensor:
+    def forward(self, input: Tensor) -> Tensor:
         """(batch, input_size) -> (batch, output_size)"""
-        features = dropout(self.norm(features), self.dropout_rate, self.training)
-        return F.leaky_relu(self.linear(features), self.negative_slope)
+        features = dropout(self.norm(input), self.dropout_rate, self.training)
+        return F.leaky_relu(super().forward(features), self.negative_slope)
 
 
 class DSAForSequenceClassification(DSAPreTrainedModel):
@@ -197,14 +195,14 @@ class DSAForSequenceClassification(DSAPreTrainedModel):
 
     def __init__(self, config: DSAConfig) -> None:
         super().__init__(config)
-        self.num_labels = config.num_labels
+        self.num_labels = len(config.id2label)
         self.loss_type = "ForSequenceClassification"  # transformers' guess from the class name fails for DSAForNLI
         self.dsa = DSAModel(config)
         sizes = [config.sentence_embedding_size * (4 if config.sentences_per_row == 2 else 1)]
         sizes += config.classifier_hidden_sizes
         self.classifier = nn.Sequential(
             *(ClassifierLayer(config, *pair) for pair in itertools.pairwise(sizes)),
-            nn.Linear(sizes[-1], config.num_labels),
+            nn.Linear(sizes[-1], self.num_labels),
         )
         self.post_init()
         self.apply_freezing()
@@ -212,10 +210,10 @@ class DSAForSequenceClassification(DSAPreTrainedModel):
     @can_return_tuple
     def forward(
         self,
-        input_ids: torch.LongTensor | None = None,
+        input_ids: Tensor | None = None,
         attention_mask: Tensor | None = None,
-        token_type_ids: torch.LongTensor | None = None,
-        inputs_embeds: torch.FloatTensor | None = None,
+        token_type_ids: Tensor | None = None,
+        inputs_embeds: Tensor | None = None,
         labels: Tensor | None = None,
         output_attentions: bool | None = None,
         output_hidden_states: bool | None = None,

@@ -48,7 +48,7 @@ class Packing:
         """Put the rows of packed words (N, width) back in their places; all other places are 0. (B, words, width)"""
         batch, words = self.batch_shape
         flat = packed.new_zeros(batch * words, packed.shape[-1])
-        flat = flat.index_copy(0, self.places, packed[self.word_at_place])
+        flat = flat.index_copy_(0, self.places, packed.index_select(0, self.word_at_place))
         return flat.view(batch, words, packed.shape[-1])
 
     def unpack_sentences(self, packed: Tensor) -> Tensor:
@@ -106,7 +106,7 @@ def split_pairs(
         is_word = torch.ones_like(input_ids, dtype=torch.bool)
     is_second = torch.zeros_like(is_word)
     if sep_token_id is not None:
-        is_separator = input_ids == sep_token_id
+        is_separator = (input_ids == sep_token_id) & is_word
         is_second = is_separator.cumsum(1) > 0
         is_word = is_word & ~is_separator
     if token_type_ids is not None:
@@ -145,7 +145,7 @@ def pack(
     numbers = torch.arange(count, device=places.device)
     if deduplicate and input_ids is not None and count > 1:
         # Left-aligned ids make equal sentences equal rows, however they were padded.
-        aligned = input_ids.new_full((count, width), -1)
+        aligned = input_ids.new_full((count, width + 1), -1)  # one column at least
         aligned[sentence, position] = input_ids.flatten()[places]
         distinct, group = torch.unique(aligned, dim=0, return_inverse=True)
         first = numbers.new_full((distinct.shape[0],), count).scatter_reduce(0, group, numbers, "amin")

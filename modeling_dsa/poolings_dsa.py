@@ -54,7 +54,7 @@ class DynamicSelfAttention(nn.Module):
     def forward(self, words: Tensor, packing: Packing) -> tuple[Tensor, list[Tensor]]:
         """(N, d_c) -> (U, m * d_o) and the weights of every iteration, each (heads, N)."""
         values = F.leaky_relu(self.projection(words), self.negative_slope)  # (N, m * d_o)
-        values = values.view(-1, self.heads, self.head_size).transpose(0, 1)  # (heads, N, d_o)
+        values = values.view(-1, self.heads, self.head_size).transpose(0, 1).contiguous()  # (heads, N, d_o)
         vectors, attentions = dynamic_routing(at_least_float32(values), packing, self.iterations, self.scale)
         return vectors.flatten(1).to(words.dtype), attentions
 

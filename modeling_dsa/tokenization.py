@@ -72,7 +72,7 @@ def build_tokenizer(words: Iterable[str], *, lowercase: bool) -> PreTrainedToken
                 f"The word {word!r} comes twice, at positions {known - len(SPECIAL_TOKENS)} and {position}: "
                 "give each word once."
             )
-    return PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
+    return PreTrainedTokenizerFast(
         tokenizer_object=_backend(vocabulary, lowercase=lowercase),
         pad_token=PAD,
         unk_token=UNK,

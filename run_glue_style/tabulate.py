@@ -39,7 +39,7 @@ def as_markdown(rows: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
     lines.append("|---|---|" + "---|" * (len(splits) + 3))
 
     def first_accuracy(row: str) -> float:
-        return statistics.mean(run["metrics"][splits[0]]["accuracy"] for run in rows[row])
+        return statistics.mean(float(run["metrics"][splits[0]]["accuracy"]) for run in rows[row])
 
     for row in sorted(rows, key=first_accuracy, reverse=True):
         runs = rows[row]

@@ -130,7 +130,7 @@ def classify(weights: Weights, config: DSAConfig, *vectors: Tensor) -> Tensor:
         features = torch.cat([p, h, (p - h).abs(), p * h])
     count = len(config.classifier_hidden_sizes)
     for layer in range(count):
-        norm, linear = f"classifier.{layer}.norm", f"classifier.{layer}.linear"
+        norm, linear = f"classifier.{layer}.norm", f"classifier.{layer}"
         mean, variance = weights[f"{norm}.running_mean"], weights[f"{norm}.running_var"]
         normalised = (features - mean) / (variance + config.batch_norm_eps).sqrt()
         features = weights[f"{norm}.weight"] * normalised + weights[f"{norm}.bias"]
