@@ -3,7 +3,7 @@
 import itertools
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import torch
 import torch.nn.functional as F
@@ -195,7 +195,7 @@ class DSAForSequenceClassification(DSAPreTrainedModel):
 
     def __init__(self, config: DSAConfig) -> None:
         super().__init__(config)
-        self.num_labels = len(config.id2label)
+        self.num_labels = cast(int, config.num_labels)
         self.loss_type = "ForSequenceClassification"  # transformers' guess from the class name fails for DSAForNLI
         self.dsa = DSAModel(config)
         sizes = [config.sentence_embedding_size * (4 if config.sentences_per_row == 2 else 1)]
