@@ -1,11 +1,13 @@
 """Options that the training scripts share, and how a recipe file and the command line set them."""
 
+import difflib
+import math
 import re
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, make_dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Literal, NoReturn, TypeVar
+from typing import Any, ClassVar, Literal, NoReturn, TypeVar, cast
 
 from transformers import HfArgumentParser
 
@@ -17,7 +19,26 @@ T = TypeVar("T")
 
 
 def _option(default: T, text: str) -> T:
-    return field(default=default, metadata={"help": text})  # type: ignore[no-any-return]
+    return field(default=default, metadata={"help": text})
+
+
+def _check_least(options: Any, least: float, *names: str) -> None:
+    for name in names:
+        value = getattr(options, name)
+        if value is not None and not least <= value < math.inf:
+            raise ValueError(f"{name} must be at least {least}, got {value}.")
+
+
+def _check_share(options: Any, *names: str) -> None:
+    for name in names:
+        if not 0 <= getattr(options, name) < 1:
+            raise ValueError(f"{name} must lie in [0, 1), got {getattr(options, name)}.")
+
+
+def _check_positive(options: Any, *names: str) -> None:
+    for name in names:
+        if not 0 < getattr(options, name) < math.inf:
+            raise ValueError(f"{name} must be greater than 0, got {getattr(options, name)}.")
 
 
 @dataclass
@@ -31,6 +52,16 @@ class ModelArguments:
     vectors: Path | None = _option(
         None, "Word vectors (GloVe .txt/.zip/.gz, word2vec text/.bin, fastText .vec); default: those in the package."
     )
+
+    def __post_init__(self) -> None:
+        """Refuse contradictions."""
+        if self.model_name_or_path is not None:
+            for name in ("setting", "vectors"):
+                if getattr(self, name) is not None:
+                    raise ValueError(
+                        f"Give either --{name} or --model_name_or_path, and not both: a model has its own "
+                        "configuration and word vectors."
+                    )
 
 
 @dataclass
@@ -59,6 +90,15 @@ class TrainingRecipe:
     evaluations_per_epoch: int = _option(4, "Evaluations on the validation split in each epoch.")
     early_stopping_patience: int = _option(0, "Stop after this many evaluations without a new best; 0 never stops.")
 
+    def __post_init__(self) -> None:
+        """Refuse values that mean nothing."""
+        _check_positive(self, "num_train_epochs", "learning_rate")
+        _check_least(self, 2, "per_device_train_batch_size")  # batch normalisation cannot train on one row
+        _check_least(self, 1, "per_device_eval_batch_size", "gradient_accumulation_steps", "max_train_steps")
+        _check_least(self, 1, "plateau_patience", "evaluations_per_epoch")
+        _check_least(self, 0, "weight_decay", "max_grad_norm", "plateau_threshold", "early_stopping_patience")
+        _check_share(self, "warmup_ratio", "label_smoothing", "average_decay")
+
 
 @dataclass
 class RunArguments:
@@ -86,6 +126,11 @@ class RunArguments:
     )
     max_train_samples: int | None = _option(None, "Use only the first rows of the training split, for a trial.")
 
+    def __post_init__(self) -> None:
+        """Refuse values that mean nothing."""
+        _check_least(self, 0, "seed")
+        _check_least(self, 1, "checkpointing_steps", "max_train_samples")
+
 
 def _help_of_config_fields() -> dict[str, str]:
     """The `Args:` section of DSAConfig's docstring, so that no help text is written twice."""
@@ -99,10 +144,12 @@ def _config_overrides() -> type:
     texts = _help_of_config_fields()
     entries: list[tuple[str, Any, Any]] = []
     for config_field in fields(DSAConfig):
-        name, kind = config_field.name, config_field.type
-        if name in texts and name != "vocab_size":  # the vocabulary decides its own size
+        name, kind = config_field.name, cast(Any, config_field.type)
+        if name in texts and name not in ("vocab_size", "sentences_per_row"):  # the data and the task decide these
             if "list" in str(kind):
                 kind = list[int]
+            elif kind == float | int:
+                kind = float
             entries.append((name, kind | None, field(default=None, metadata={"help": texts[name]})))
     overrides = make_dataclass("ConfigOverrides", entries)
     overrides._argument_group_name = "model configuration (default: the setting's)"  # type: ignore[attr-defined]
@@ -112,11 +159,27 @@ def _config_overrides() -> type:
 class _Parser(HfArgumentParser):
     """Refuses a mistake with one sentence and exit code 2, and says when it stands in a recipe file."""
 
-    source: str | None = None
+    source: Path | None = None
 
     def error(self, message: str) -> NoReturn:
         place = f"{self.source}: " if self.source else ""
         self.exit(2, f"error: {place}{message}\nSee --help for all options.\n")
+
+    def read(self, words: Sequence[str]) -> tuple[Any, ...]:
+        """The dataclasses for these words."""
+        *parsed, unknown = self.parse_args_into_dataclasses(
+            list(words), return_remaining_strings=True, look_for_args_file=False
+        )
+        if unknown:
+            self.refuse_option(unknown[0])
+        return tuple(parsed)
+
+    def refuse_option(self, word: str) -> NoReturn:
+        """Say that there is no such option, and what it might have been."""
+        name = word.split("=")[0]
+        names = [option for option in self._option_string_actions if "_" in option or "-" not in option[2:]]
+        close = difflib.get_close_matches(name, names, n=1)
+        self.error(f"there is no option '{name}'." + (f" Did you mean '{close[0]}'?" if close else ""))
 
 
 def parse_arguments(task: Sequence[type], description: str, argv: Sequence[str] | None = None) -> tuple[Any, ...]:
@@ -133,28 +196,35 @@ def parse_arguments(task: Sequence[type], description: str, argv: Sequence[str] 
     """
     argv = list(sys.argv[1:] if argv is None else argv)
     parser = _Parser(
-        [*task, ModelArguments, TrainingRecipe, RunArguments, _config_overrides()], description=description
+        [*task, ModelArguments, TrainingRecipe, RunArguments, _config_overrides()],  # type: ignore[list-item]
+        description=description,
+        allow_abbrev=False,
     )
-    if not {"-h", "--help"} & set(argv):
-        known, _ = parser.parse_known_args(argv)
-        try:
+    words: list[str] = []
+    try:
+        if not {"-h", "--help"} & set(argv):
+            known, _ = parser.parse_known_args(argv)
             path = recipe_path(known.recipe, setting_folder(known.setting) if known.setting else None)
-            words = _as_words(read_recipe(path)) if path else []
-        except ValueError as error:
-            parser.error(str(error))
-        # The recipe comes first, so that a later word of the command line wins.
-        parser.source = str(path)
-        parser.parse_args(words)
+            options = read_recipe(path) if path is not None else {}
+            parser.source = path
+            words = _as_words(options, parser)
+            parser.read(words)
         parser.source = None
-        argv = words + argv
-    *parsed, overrides = parser.parse_args_into_dataclasses(argv, look_for_args_file=False)
+        # The recipe comes first, so that a later word of the command line wins.
+        *parsed, overrides = parser.read([*words, *argv])
+    except ValueError as error:
+        parser.error(str(error))
     return *parsed, {name: value for name, value in vars(overrides).items() if value is not None}
 
 
-def _as_words(options: dict[str, Any]) -> list[str]:
+def _as_words(options: dict[str, Any], parser: _Parser) -> list[str]:
     """Options of a recipe as words of a command line, so that one parser checks both."""
     words = []
     for name, value in options.items():
-        if value is not None:
-            words += [f"--{name}", *(str(item) for item in (value if isinstance(value, list) else [value]))]
+        if f"--{name}" not in parser._option_string_actions or name in ("help", "recipe"):
+            parser.refuse_option(f"--{name}")
+        if isinstance(value, list):
+            words += [f"--{name}", *(str(item) for item in value)]
+        elif value is not None:
+            words.append(f"--{name}={value}")
     return words

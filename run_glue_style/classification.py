@@ -1,5 +1,6 @@
 """What every classification script does: data -> tokenizer -> model -> training -> results, one folder at the end."""
 
+import hashlib
 import logging
 import shutil
 import sys
@@ -10,7 +11,9 @@ from typing import Any
 
 import torch
 from accelerate import Accelerator
-from datasets import Dataset, DatasetDict
+from datasets import Dataset, DatasetDict, disable_progress_bars
+from huggingface_hub.errors import StrictDataclassError
+from safetensors.torch import save
 from transformers import AutoTokenizer, PreTrainedTokenizerBase
 from transformers.utils import logging as transformers_logging
 
@@ -27,6 +30,7 @@ from .settings import setting_folder
 logger = logging.getLogger(__name__)
 
 DRAWN_ROWS = 3
+TRACKER = "tracker"
 
 
 @dataclass(frozen=True)
@@ -68,7 +72,10 @@ def run_script(main: Callable[[], None]) -> int:
     except Interrupted:
         logger.warning("Stopped; the checkpoint is written. The same command goes on from here.")
         return 130
-    except (ValueError, FileNotFoundError, ConnectionError) as error:
+    except KeyboardInterrupt:
+        logger.warning("Stopped.")
+        return 130
+    except (ValueError, OSError) as error:
         logger.error(f"error: {error}")
         return 2
     return 0
@@ -86,26 +93,50 @@ def train_and_evaluate(
         run.output_dir
         or Path("runs") / Path(model_arguments.setting or model_arguments.model_name_or_path or task.name).name
     )
-    _prepare_folder(output_dir, run.overwrite_output_dir)
-    accelerator = make_accelerator(run, recipe, output_dir)
+    if (output_dir / "all_results.json").exists() and not run.overwrite_output_dir:
+        raise ValueError(
+            f"{output_dir} holds a finished run: give --overwrite_output_dir to replace it, or another --output_dir."
+        )
+    accelerator = make_accelerator(run, output_dir)
     if not accelerator.is_main_process:
         logging.getLogger().setLevel(logging.ERROR)
+        disable_progress_bars()
     transformers_logging.disable_progress_bar()
+    try:
+        return _train_and_evaluate(task, model_arguments, recipe, run, overrides, output_dir, accelerator)
+    finally:
+        accelerator.end_training()
 
+
+def _train_and_evaluate(
+    task: Task,
+    model_arguments: ModelArguments,
+    recipe: TrainingRecipe,
+    run: RunArguments,
+    overrides: dict[str, Any],
+    output_dir: Path,
+    accelerator: Accelerator,
+) -> dict[str, Any]:
     with accelerator.main_process_first():
-        data = task.load()
+        # A split without rows is one whose labels are hidden.
+        data = DatasetDict({name: split for name, split in task.load().items() if len(split)})
+        splits = [name for name in data if name != "train"]
+        validation = [name for name in splits if name.startswith(("validation", "dev"))]
+        if "train" not in data or not validation:
+            raise ValueError(
+                "Training needs a train and a validation split with labels; the data have: "
+                f"{', '.join(data) or 'none'}."
+            )
         if run.max_train_samples is not None:
             data["train"] = data["train"].select(range(min(run.max_train_samples, len(data["train"]))))
         model, tokenizer = _make_model(task, model_arguments, overrides, data, run.seed, accelerator)
         rows = _tokenize(data, task.text_columns, tokenizer)
-    splits = [name for name in data if name != "train"]
-    validation = [name for name in splits if name.startswith(("validation", "dev"))]
-    if "train" not in data or not validation:
-        raise ValueError(f"Training needs a train and a validation split; the data have: {', '.join(data)}.")
     metric = ClassificationMetric(task.label_names)
+    table = model.get_parameter("dsa.embed_tokens.weight")
     identity = {
         "model": {key: value for key, value in model.config.to_dict().items() if key != "transformers_version"},
         "start": model_arguments.model_name_or_path or "fresh weights",
+        "word_table_sha256": hashlib.sha256(save({"": table.data})).hexdigest(),
         "recipe": asdict(recipe),
         "seed": run.seed,
         "mixed_precision": accelerator.mixed_precision,
@@ -117,15 +148,22 @@ def train_and_evaluate(
         + ", ".join(f"{len(split):,} {name}" for name, split in data.items())
         + f" rows; {model.num_parameters(only_trainable=True):,} trained parameters."
     )
+    if run.overwrite_output_dir and accelerator.is_main_process:
+        for old in ("checkpoints", TRACKER):
+            shutil.rmtree(output_dir / old, ignore_errors=True)
+        (output_dir / "all_results.json").unlink(missing_ok=True)
+    accelerator.wait_for_everyone()
     if accelerator.log_with:
-        accelerator.init_trackers("tracker")
+        accelerator.init_trackers(TRACKER)
     trainer = Trainer(
         accelerator=accelerator,
         model=model,
         tokenizer=tokenizer,
         train_rows=rows["train"],
         validation_rows={name: rows[name] for name in validation},
-        compute_metrics=lambda predictions, references: metric.compute(predictions=predictions, references=references),
+        compute_metrics=lambda predictions, references: metric.compute(
+            predictions=predictions.tolist(), references=references.tolist()
+        ),
         recipe=recipe,
         run=run,
         output_dir=output_dir,
@@ -135,14 +173,15 @@ def train_and_evaluate(
     results = {
         "task": task.name,
         "setting": model_arguments.setting,
+        "recipe_name": run.recipe or model_arguments.setting,
         "source": task.source,
-        "seed": run.seed,
+        "vectors": None if model_arguments.model_name_or_path else _vectors(task, model_arguments).name,
         "trained_parameters": model.num_parameters(only_trainable=True),
         "metrics": {name: trainer.evaluate(rows[name]) for name in splits},
         "best_step": progress.best["step"] if progress.best else None,
         "steps": progress.step,
         "train_seconds": round(progress.seconds, 1),
-        "words_per_second": round(_sum_over_processes(accelerator, progress.words) / max(progress.seconds, 1e-9)),
+        "words_per_second": round(progress.words / max(progress.seconds, 1e-9)),
         "history": progress.history,
         **identity,
         "environment": environment(),
@@ -150,19 +189,8 @@ def train_and_evaluate(
     if accelerator.is_main_process:
         _save(trainer, tokenizer, data[validation[0]], task, results, output_dir)
         logger.info(_closing_words(task, results, output_dir))
-    accelerator.wait_for_everyone()
     trainer.finish()
     return results
-
-
-def _prepare_folder(folder: Path, overwrite: bool) -> None:
-    if overwrite:
-        shutil.rmtree(folder / "checkpoints", ignore_errors=True)
-        (folder / "all_results.json").unlink(missing_ok=True)
-    elif (folder / "all_results.json").exists():
-        raise ValueError(
-            f"{folder} holds a finished run: give --overwrite_output_dir to replace it, or another --output_dir."
-        )
 
 
 def _make_model(
@@ -173,25 +201,45 @@ def _make_model(
     seed: int,
     accelerator: Accelerator,
 ) -> tuple[DSAForSequenceClassification, PreTrainedTokenizerBase]:
-    labels = {
+    settings = {
         "id2label": dict(enumerate(task.label_names)),
         "label2id": {name: number for number, name in enumerate(task.label_names)},
         "sentences_per_row": len(task.text_columns),
+        **overrides,
     }
-    if arguments.model_name_or_path is not None:
-        tokenizer = AutoTokenizer.from_pretrained(arguments.model_name_or_path)
-        return task.model_class.from_pretrained(arguments.model_name_or_path, **labels, **overrides), tokenizer
-    if arguments.setting is None:
+    start = arguments.model_name_or_path
+    if start is None and arguments.setting is None:
         raise ValueError("Say what to train: --setting NAME, or --model_name_or_path to go on from a model.")
-    path = arguments.vectors or task.default_vectors
-    if path is None:
-        raise ValueError("These data need word vectors: give --vectors, such as glove.840B.300d.zip.")
-    config = DSAConfig.from_pretrained(setting_folder(arguments.setting), **labels, **overrides)
+    source = start or setting_folder(arguments.setting or "")
+    try:
+        config = DSAConfig.from_pretrained(source, **settings)
+        config.validate()  # loading checks each field, but not how overrides fit together
+        if start is not None:
+            tokenizer = AutoTokenizer.from_pretrained(start)
+            with torch.random.fork_rng(devices=[]):
+                torch.manual_seed(seed)  # for a head that the model does not have
+                return task.model_class.from_pretrained(start, config=config), tokenizer
+    except StrictDataclassError as error:
+        raise ValueError(_one_line(error.__cause__ or error)) from error
+    except (OSError, RuntimeError) as error:
+        raise ValueError(f"{source} cannot be loaded: {_one_line(error)}") from error
+    path = _vectors(task, arguments)
     texts = [text for split in data.values() for column in task.text_columns for text in split[column]]
-    vocabulary, vectors = vocabulary_from_texts(path, texts, progress=accelerator.is_local_main_process)
+    vocabulary, vectors = vocabulary_from_texts(path, texts, progress=accelerator.is_main_process)
     if overrides.get("embedding_size", vectors.dimension) != vectors.dimension:
         raise ValueError(f"{path} has vectors of {vectors.dimension} numbers, not {overrides['embedding_size']}.")
     return build_model(task.model_class, config, vocabulary, vectors, seed), vocabulary
+
+
+def _vectors(task: Task, arguments: ModelArguments) -> Path:
+    path = arguments.vectors or task.default_vectors
+    if path is None:
+        raise ValueError("These data need word vectors: give --vectors, such as glove.840B.300d.zip.")
+    return path
+
+
+def _one_line(error: BaseException) -> str:
+    return " ".join(str(error).split())
 
 
 def _tokenize(data: DatasetDict, columns: Sequence[str], tokenizer: PreTrainedTokenizerBase) -> DatasetDict:
@@ -205,10 +253,6 @@ def _tokenize(data: DatasetDict, columns: Sequence[str], tokenizer: PreTrainedTo
             desc=f"tokenizing {name}",
         ).rename_column("label", "labels")
     return DatasetDict(rows)
-
-
-def _sum_over_processes(accelerator: Accelerator, number: int) -> int:
-    return int(accelerator.reduce(torch.tensor(number, device=accelerator.device), "sum").item())
 
 
 def _save(

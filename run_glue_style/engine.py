@@ -5,13 +5,14 @@ It needs rows that are tokenised already (anything with `len` and items that are
 """
 
 import importlib.util
+import itertools
 import json
 import math
 import os
 import shutil
 import signal
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -47,7 +48,20 @@ class Interrupted(Exception):  # noqa: N818  (not an error: the run goes on when
 
 @dataclass
 class Progress:
-    """Where a run stands. It is part of every checkpoint."""
+    """Where a run stands, the same in all of its processes. It is part of every checkpoint.
+
+    Attributes:
+        step: Updates so far.
+        epoch: Number of the epoch that goes on, from 0.
+        batch: Batches of it that each process has used.
+        words: Words and separators in all processes' batches so far.
+        seconds: Time spent on updates, without evaluation.
+        loss_sum: Sum of the updates' losses since the last evaluation.
+        loss_count: Updates since the last evaluation.
+        best: Step, accuracy and loss of the best evaluation so far.
+        stale: Evaluations since then.
+        history: What each evaluation gave.
+    """
 
     step: int = 0
     epoch: int = 0
@@ -69,30 +83,37 @@ class Progress:
         vars(self).update(state)
 
 
-def make_accelerator(run: RunArguments, recipe: TrainingRecipe, output_dir: Path) -> Accelerator:
+def make_accelerator(run: RunArguments, output_dir: Path) -> Accelerator:
     """The accelerator of a run.
 
     Raises:
-        ValueError: The launcher started several processes that do not know each other.
+        ValueError: The launcher started several processes that do not know each other, or an option does not fit the
+            machine or the launcher.
     """
     tracker = run.report_to
     if tracker == "auto":
         tracker = "tensorboard" if _is_installed("tensorboard") else "none"
+    elif tracker != "none" and not _is_installed(tracker):
+        raise ValueError(f"--report_to {tracker} needs the package {tracker}, which is not installed.")
     accelerator = Accelerator(
         cpu=run.cpu,
         mixed_precision=run.mixed_precision,
-        gradient_accumulation_steps=recipe.gradient_accumulation_steps,
-        # The order of an epoch is a function of its number, so that an interrupted run can find its place again.
-        dataloader_config=DataLoaderConfiguration(use_seedable_sampler=True),
+        # The order of an epoch is a function of the seed and its number, so that an interrupted run can find its place
+        # again. accelerate adds the two up: hashed seeds keep the orders of neighbouring seeds apart.
+        dataloader_config=DataLoaderConfiguration(use_seedable_sampler=True, data_seed=_hash(run.seed) >> 2),
         log_with=None if tracker == "none" else tracker,
         project_dir=str(output_dir),
     )
     world = int(os.environ.get("WORLD_SIZE", "1"))
     if world != accelerator.num_processes:
         raise ValueError(
-            f"The launcher started {world} processes, but accelerate sees {accelerator.num_processes}: each would train "
-            "alone. On a CPU set ACCELERATE_USE_CPU=true and give accelerate launch --multi_gpu."
+            f"The launcher started {world} processes, but accelerate sees {accelerator.num_processes}: each would "
+            "train alone. On a CPU give the script --cpu and the launcher --multi_gpu."
         )
+    if accelerator.gradient_accumulation_steps != 1:
+        raise ValueError("Give --gradient_accumulation_steps to the script, behind its name, and not to the launcher.")
+    if accelerator.mixed_precision == "fp16" and accelerator.device.type == "cpu":
+        raise ValueError("--mixed_precision fp16 needs a GPU; a CPU computes with no or bf16.")
     return accelerator
 
 
@@ -128,7 +149,12 @@ class Trainer:
             run: Where and how to run.
             output_dir: Folder of the run.
             identity: What must be equal for a checkpoint to be this run's, as JSON.
+
+        Raises:
+            ValueError: There are too few rows.
         """
+        if len(train_rows) < 2:
+            raise ValueError(f"Training needs two rows or more for batch normalisation, got {len(train_rows)}.")
         self.accelerator, self.recipe, self.run, self.output_dir = accelerator, recipe, run, output_dir
         self.tokenizer, self.compute_metrics, self.identity = tokenizer, compute_metrics, dict(identity)
         self.collate = DataCollatorWithPadding(tokenizer)
@@ -142,8 +168,9 @@ class Trainer:
             drop_last=len(train_rows) % (batch_size * accelerator.num_processes) == 1,
         )
         optimizer = _make_optimizer(model, recipe)
-        self.average = WeightAverage(model, recipe.average_decay) if recipe.average_decay else None
         self.model, self.optimizer, self.train_loader = accelerator.prepare(model, optimizer, train_loader)
+        # After prepare: moving a model to its device puts new tensors in the place of its buffers.
+        self.average = WeightAverage(self.unwrapped_model(), recipe.average_decay) if recipe.average_decay else None
         self.validation_loaders = {name: self._evaluation_loader(rows) for name, rows in validation_rows.items()}
 
         self.steps_per_epoch = math.ceil(len(self.train_loader) / recipe.gradient_accumulation_steps)
@@ -170,39 +197,33 @@ class Trainer:
         bar = tqdm(
             total=self.total_steps,
             initial=progress.step,
-            disable=not accelerator.is_local_main_process,
+            disable=not accelerator.is_main_process,
             desc="training",
             unit="step",
             smoothing=0.1,
         )
         with bar, _catch_signals() as stop_asked:
-            while progress.step < self.total_steps and not self._is_stale():
-                started = time.perf_counter()
+            while not self._is_over():
+                # On the whole loader: with several processes set_epoch of a skipped one does not reach the sampler.
+                self.train_loader.set_epoch(progress.epoch)
                 loader = self.train_loader
                 if progress.batch:
                     loader = accelerator.skip_first_batches(loader, progress.batch)
-                loader.set_epoch(progress.epoch)
-                for batch in loader:
-                    self._step(batch)
-                    if not accelerator.sync_gradients:
-                        continue
-                    progress.step += 1
+                started = time.perf_counter()
+                for batches in _windows(loader, self.recipe.gradient_accumulation_steps):
+                    asked = self._update(batches, stop_asked)
                     bar.update()
                     progress.seconds += time.perf_counter() - started
-                    last = progress.step == self.total_steps
-                    evaluated = progress.step % self.evaluation_interval == 0 or last
+                    evaluated = progress.step % self.evaluation_interval == 0 or progress.step == self.total_steps
                     if evaluated:
                         self._evaluate_and_keep_best(bar)
-                    asked = self._any_process(bool(stop_asked))
                     if asked or self._checkpoint_is_due(evaluated):
                         self._save_checkpoint()
                     if asked:
                         raise Interrupted
-                    if last or self._is_stale():
+                    if self._is_over():
                         break
                     started = time.perf_counter()
-                else:
-                    progress.epoch, progress.batch = progress.epoch + 1, 0
         self._load_best()
         return progress
 
@@ -212,17 +233,19 @@ class Trainer:
 
     def unwrapped_model(self) -> PreTrainedModel:
         """The model itself, without what the accelerator put around it."""
-        return self.accelerator.unwrap_model(self.model)
+        model: PreTrainedModel = self.accelerator.unwrap_model(self.model)
+        return model
 
     def finish(self) -> None:
-        """Close the trackers and delete the checkpoints: the run is complete."""
-        self.accelerator.end_training()
+        """Delete the checkpoints: the run is complete."""
+        self.accelerator.wait_for_everyone()
         if self.accelerator.is_main_process:
             shutil.rmtree(self.checkpoints, ignore_errors=True)
 
     def _evaluation_loader(self, rows: Any) -> DataLoader[Any]:
         loader = DataLoader(rows, batch_size=self.recipe.per_device_eval_batch_size, collate_fn=self.collate)
-        return self.accelerator.prepare(loader)
+        prepared: DataLoader[Any] = self.accelerator.prepare(loader)
+        return prepared
 
     def _make_scheduler(self) -> LRScheduler | ReduceLROnPlateau:
         recipe = self.recipe
@@ -237,33 +260,52 @@ class Trainer:
             )
         name = "constant_with_warmup" if recipe.schedule == "constant" else recipe.schedule
         warmup = round(recipe.warmup_ratio * self.total_steps)
-        return get_scheduler(name, self.optimizer.optimizer, warmup, self.total_steps)
+        scheduler: LRScheduler = get_scheduler(name, self.optimizer.optimizer, warmup, self.total_steps)
+        return scheduler
 
-    def _step(self, batch: dict[str, Tensor]) -> None:
+    def _update(self, batches: Sequence[dict[str, Tensor]], stop_asked: Sequence[int]) -> bool:
+        """Update the weights once, by the mean loss over the rows of `batches`; tell if any process was asked to stop.
+
+        accelerate's `accumulate` would weigh batches alike, also the smaller one at the end of an epoch, and divide by
+        the full number of batches where an epoch ends with fewer.
+        """
         progress, recipe, accelerator = self.progress, self.recipe, self.accelerator
-        # Noise is a function of the place in the run, not of what ran before: a resumed run draws the same.
-        place = (progress.epoch * len(self.train_loader) + progress.batch) * accelerator.num_processes
-        torch.manual_seed((self.run.seed << 40) + place + accelerator.process_index)
         self.model.train()
-        with accelerator.accumulate(self.model):
-            outputs = self.model(**batch)
-            loss = outputs.loss
-            if recipe.label_smoothing:
-                loss = F.cross_entropy(outputs.logits, batch["labels"], label_smoothing=recipe.label_smoothing)
-            accelerator.backward(loss)
-            if accelerator.sync_gradients and recipe.max_grad_norm:
-                accelerator.clip_grad_norm_(self.model.parameters(), recipe.max_grad_norm)
-            self.optimizer.step()
-            self.optimizer.zero_grad()
-        if accelerator.sync_gradients:
-            if not isinstance(self.scheduler, ReduceLROnPlateau):
-                self.scheduler.step()
-            if self.average is not None:
-                self.average.update()
-        progress.batch += 1
-        progress.words += int(batch["attention_mask"].sum())
-        progress.loss_sum += loss.item()
+        rows = sum(len(batch["labels"]) for batch in batches)
+        words, total = 0, 0.0
+        for number, batch in enumerate(batches, 1):
+            # Noise is a function of the place in the run, not of what ran before: a resumed run draws the same.
+            torch.manual_seed(_hash(self.run.seed, progress.epoch, progress.batch, accelerator.process_index))
+            with nullcontext() if number == len(batches) else accelerator.no_sync(self.model):
+                outputs = self.model(**batch)
+                loss = outputs.loss
+                if recipe.label_smoothing:
+                    loss = F.cross_entropy(outputs.logits, batch["labels"], label_smoothing=recipe.label_smoothing)
+                loss = loss * (len(batch["labels"]) / rows)
+                accelerator.backward(loss)
+            progress.batch += 1
+            words += int(batch["attention_mask"].sum())
+            total += loss.item()
+        if recipe.max_grad_norm:
+            accelerator.clip_grad_norm_(self.model.parameters(), recipe.max_grad_norm)
+        self.optimizer.step()
+        self.optimizer.zero_grad()
+        if not isinstance(self.scheduler, ReduceLROnPlateau):
+            self.scheduler.step()
+        if self.average is not None:
+            self.average.update()
+
+        stop = bool(stop_asked)
+        if accelerator.num_processes > 1:
+            sums = torch.tensor([total / accelerator.num_processes, words, stop], device=accelerator.device)
+            total, words, stop = accelerator.reduce(sums, "sum").tolist()
+        progress.step += 1
+        progress.words += int(words)
+        progress.loss_sum += total
         progress.loss_count += 1
+        if progress.batch == len(self.train_loader):
+            progress.epoch, progress.batch = progress.epoch + 1, 0
+        return bool(stop)
 
     @torch.inference_mode()
     def _evaluate(self, loader: DataLoader[Any]) -> Metrics:
@@ -280,21 +322,20 @@ class Trainer:
 
     def _evaluate_and_keep_best(self, bar: "tqdm[Any]") -> None:
         progress = self.progress
-        loss = progress.loss_sum / max(progress.loss_count, 1)
+        loss = progress.loss_sum / progress.loss_count
         progress.loss_sum, progress.loss_count = 0.0, 0
-        if self.accelerator.num_processes > 1:
-            loss = self.accelerator.reduce(torch.tensor(loss, device=self.accelerator.device), "mean").item()
         rate = self.optimizer.param_groups[0]["lr"]
         if isinstance(self.scheduler, ReduceLROnPlateau):
             self.scheduler.step(loss)
         with self.average.applied() if self.average is not None else nullcontext():
             results = {name: self._evaluate(loader) for name, loader in self.validation_loaders.items()}
             chosen = next(iter(results.values()))
-            improved = progress.best is None or chosen["accuracy"] > progress.best["accuracy"]
-            if improved:
+            if progress.best is None or chosen["accuracy"] > progress.best["accuracy"]:
                 progress.best = {"step": progress.step, "accuracy": chosen["accuracy"], "loss": chosen["loss"]}
+                progress.stale = 0
                 self._save_best()
-        progress.stale = 0 if improved else progress.stale + 1
+            else:
+                progress.stale += 1
         record: Metrics = {"step": progress.step, "train_loss": loss, "learning_rate": rate}
         for name, metrics in results.items():
             record |= {f"{name}_{key}": value for key, value in metrics.items() if isinstance(value, float)}
@@ -304,14 +345,9 @@ class Trainer:
             loss=f"{loss:.3f}", accuracy=f"{chosen['accuracy']:.2%}", best=f"{progress.best['accuracy']:.2%}"
         )
 
-    def _is_stale(self) -> bool:
+    def _is_over(self) -> bool:
         patience = self.recipe.early_stopping_patience
-        return patience > 0 and self.progress.stale >= patience
-
-    def _any_process(self, flag: bool) -> bool:
-        if self.accelerator.num_processes == 1:
-            return flag
-        return bool(self.accelerator.reduce(torch.tensor(int(flag), device=self.accelerator.device), "sum").item())
+        return self.progress.step >= self.total_steps or 0 < patience <= self.progress.stale
 
     def _checkpoint_is_due(self, evaluated: bool) -> bool:
         steps = self.run.checkpointing_steps
@@ -331,19 +367,19 @@ class Trainer:
         self.accelerator.wait_for_everyone()
 
     def _load_best(self) -> None:
-        self.accelerator.wait_for_everyone()
         saved = load_file(self.checkpoints / "best.safetensors")
         with torch.no_grad():
             for name, tensor in self._trained_tensors().items():
                 tensor.copy_(saved[name])
 
     def _save_checkpoint(self) -> None:
-        final = self.checkpoints / f"step-{self.progress.step}"
-        if final.is_dir():
-            return
+        best, final = self.checkpoints / "best.safetensors", self.checkpoints / f"step-{self.progress.step}"
         beside = self.checkpoints / f".step-{self.progress.step}"
         self.accelerator.save_state(str(beside))
+        self.accelerator.wait_for_everyone()  # each process writes a file of its own
         if self.accelerator.is_main_process:
+            if best.is_file():
+                shutil.copyfile(best, beside / best.name)
             (beside / "identity.json").write_text(json.dumps(self.identity), encoding="utf-8")
             beside.replace(final)
             for old in _checkpoints(self.checkpoints)[:-KEPT_CHECKPOINTS]:
@@ -351,18 +387,30 @@ class Trainer:
         self.accelerator.wait_for_everyone()
 
     def _resume(self) -> None:
-        found = _checkpoints(self.checkpoints)
-        if not found:
-            return
-        saved = json.loads((found[-1] / "identity.json").read_text(encoding="utf-8"))
-        for key, value in json.loads(json.dumps(self.identity)).items():
-            if saved.get(key) != value:
+        best, found = self.checkpoints / "best.safetensors", _checkpoints(self.checkpoints)
+        if found:
+            saved = json.loads((found[-1] / "identity.json").read_text(encoding="utf-8"))
+            self._refuse_other_run(found[-1], saved)
+            self.accelerator.load_state(str(found[-1]))
+            logger.warning(f"Going on from {found[-1]}: step {self.progress.step} of {self.total_steps}.")
+        if self.accelerator.is_main_process:
+            # A killed run leaves files that were not finished, and best weights that are newer than its checkpoint.
+            for path in self.checkpoints.glob(".*"):
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+            best.unlink(missing_ok=True)
+            if self.progress.best is not None:
+                shutil.copyfile(found[-1] / best.name, best)
+        self.accelerator.wait_for_everyone()
+
+    def _refuse_other_run(self, folder: Path, saved: Mapping[str, Any]) -> None:
+        theirs, ours = _flat(saved), _flat(json.loads(json.dumps(self.identity)))
+        for name in sorted(theirs.keys() | ours.keys()):
+            if theirs.get(name) != ours.get(name):
                 raise ValueError(
-                    f"{found[-1]} is a checkpoint of another run: its {key} is {saved.get(key)}, not {value}. Give the "
-                    "same options to go on with it, --overwrite_output_dir to start anew, or another --output_dir."
+                    f"{folder} is a checkpoint of another run: its {name} is {theirs.get(name)}, not {ours.get(name)}. "
+                    "Give the same options to go on with it, --overwrite_output_dir to start anew, or another "
+                    "--output_dir."
                 )
-        self.accelerator.load_state(str(found[-1]))
-        logger.warning(f"Going on from {found[-1]}: step {self.progress.step} of {self.total_steps}.")
 
 
 def _make_optimizer(model: PreTrainedModel, recipe: TrainingRecipe) -> torch.optim.Optimizer:
@@ -379,6 +427,26 @@ def _make_optimizer(model: PreTrainedModel, recipe: TrainingRecipe) -> torch.opt
 def _checkpoints(folder: Path) -> list[Path]:
     """Complete checkpoints, oldest first."""
     return sorted(folder.glob("step-*"), key=lambda path: int(path.name.removeprefix("step-")))
+
+
+def _windows(batches: Iterable[dict[str, Tensor]], size: int) -> Iterator[list[dict[str, Tensor]]]:
+    """`size` batches at a time, the last time perhaps fewer."""
+    remaining = iter(batches)
+    while window := list(itertools.islice(remaining, size)):
+        yield window
+
+
+def _flat(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """The leaves of nested dicts by names such as `recipe.learning_rate`."""
+    leaves: dict[str, Any] = {}
+    for name, value in tree.items():
+        leaves |= _flat(value, f"{prefix}{name}.") if isinstance(value, dict) else {prefix + name: value}
+    return leaves
+
+
+def _hash(*numbers: int) -> int:
+    """A seed of 64 bits from numbers that are not negative."""
+    return int(np.random.SeedSequence(numbers).generate_state(1, np.uint64)[0])
 
 
 @contextmanager

@@ -5,7 +5,7 @@ import platform
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ def environment() -> dict[str, Any]:
     device = torch.cuda.get_device_name() if torch.cuda.is_available() else None
     return {
         "python": platform.python_version(),
-        **{package: version(package) for package in PACKAGES},
+        **{package: _version(package) for package in PACKAGES},
         "machine": platform.machine(),
         "cpu_capability": torch.backends.cpu.get_cpu_capability(),
         "cpu_threads": torch.get_num_threads(),
@@ -36,11 +36,23 @@ def write_json(content: Any, path: Path) -> None:
 
 @contextmanager
 def filled_folder(folder: Path) -> Iterator[Path]:
-    """A fresh folder to write into; at the end of the block its files move into `folder`, one rename each."""
+    """A fresh folder to write into; at the end of the block its files move into `folder`, one rename each.
+
+    Where the block fails nothing moves.
+    """
     beside = folder / ".unfinished"
     shutil.rmtree(beside, ignore_errors=True)
     beside.mkdir(parents=True)
-    yield beside
-    for path in beside.iterdir():
-        path.replace(folder / path.name)
-    beside.rmdir()
+    try:
+        yield beside
+        for path in beside.iterdir():
+            path.replace(folder / path.name)
+    finally:
+        shutil.rmtree(beside)
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:  # a checkout that runs without being installed
+        return None

@@ -9,6 +9,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
 
+if sys.path[0] == str(Path(__file__).resolve().parent):
+    # Python puts a script's own folder first, where its modules would hide packages of the same name.
+    sys.path[0] = str(Path(__file__).resolve().parents[1])
+
 from datasets import DatasetDict
 
 from modeling_dsa import DSAForNLI
@@ -37,7 +41,8 @@ def make_task(arguments: DataArguments) -> Task:
     """The task for these options.
 
     Raises:
-        ValueError: Both a data set and files are given, or files without one for training or validation.
+        ValueError: Options contradict each other: a data set beside files, files without one for training or
+            validation, or a configuration without its data set.
     """
     files = {
         name: path
@@ -51,6 +56,8 @@ def make_task(arguments: DataArguments) -> Task:
     name = arguments.dataset_name
     if name is not None and files:
         raise ValueError("Give either --dataset_name or files, and not both.")
+    if name is None and arguments.dataset_config_name is not None:
+        raise ValueError("--dataset_config_name belongs to a --dataset_name: give that too.")
     if files and not {"train", "validation"} <= set(files):
         raise ValueError("Give both --train_file and --validation_file.")
 

@@ -57,13 +57,13 @@ def read_recipe(path: Path) -> dict[str, Any]:
     """
     try:
         recipe = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise ValueError(f"{path} is not valid YAML: {' '.join(str(error).split())}") from error
-    if not isinstance(recipe, dict):
+    if not isinstance(recipe, dict) or not all(isinstance(name, str) for name in recipe):
         raise ValueError(f"{path} must map option names to values, such as 'learning_rate: 0.001'.")
     return recipe
 
 
 def _suggestion(name: str, names: list[str]) -> str:
     close = difflib.get_close_matches(name, names, n=1)
-    return f"Did you mean '{close[0]}'?" if close else f"There are: {', '.join(names)}."
+    return f"Did you mean '{close[0]}'?" if close else f"There are: {', '.join(names) or 'none'}."

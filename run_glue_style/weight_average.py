@@ -18,7 +18,7 @@ class WeightAverage:
     def __init__(self, model: nn.Module, decay: float) -> None:
         self.decay = decay
         self.updates = 0
-        self._live = [parameter for parameter in model.parameters() if parameter.requires_grad]
+        self._live: list[Tensor] = [parameter for parameter in model.parameters() if parameter.requires_grad]
         self._live += [buffer for buffer in model.buffers() if buffer.is_floating_point()]
         self._average = [tensor.detach().clone() for tensor in self._live]
 
