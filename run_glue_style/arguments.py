@@ -87,6 +87,9 @@ class TrainingRecipe:
     plateau_threshold: float = _option(1e-3, "How much lower the loss of a check must be to count.")
     label_smoothing: float = _option(0.0, "Share of the target that is spread over all classes.")
     average_decay: float = _option(0.0, "Evaluate and keep an exponential average of the weights; 0 is off.")
+    batch_norm_batches: int = _option(
+        0, "Training batches, without dropout, that set batch normalisation's statistics at an evaluation; 0 is off."
+    )
     evaluations_per_epoch: int = _option(4, "Evaluations on the validation split in each epoch.")
     early_stopping_patience: int = _option(0, "Stop after this many evaluations without a new best; 0 never stops.")
 
@@ -97,6 +100,7 @@ class TrainingRecipe:
         _check_least(self, 1, "per_device_eval_batch_size", "gradient_accumulation_steps", "max_train_steps")
         _check_least(self, 1, "plateau_patience", "evaluations_per_epoch")
         _check_least(self, 0, "weight_decay", "max_grad_norm", "plateau_threshold", "early_stopping_patience")
+        _check_least(self, 0, "batch_norm_batches")
         _check_share(self, "warmup_ratio", "label_smoothing", "average_decay")
 
 

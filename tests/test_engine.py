@@ -18,12 +18,13 @@ from small_runs import Row, accuracy, same_tensors, small_trainer, tokenized
 from torch import nn
 
 from run_glue_style.arguments import RunArguments
+from run_glue_style.batch_norm import recalibrate_batch_norm
 from run_glue_style.engine import Interrupted, Metrics, Trainer, make_accelerator
 
 NO_NOISE: dict[str, Any] = {"embedding_dropout": 0.0, "hidden_dropout": 0.0, "classifier_dropout": 0.0}
 NO_TRAINING: dict[str, Any] = {"learning_rate": 1e-12, "schedule": "constant", "warmup_ratio": 0.0, "config": NO_NOISE}
 # 100 rows in batches of 16 are 7 batches, the last of 4 rows: 4 updates an epoch, the last of one batch.
-COSINE: dict[str, Any] = {"gradient_accumulation_steps": 2, "average_decay": 0.9}
+COSINE: dict[str, Any] = {"gradient_accumulation_steps": 2, "average_decay": 0.9, "batch_norm_batches": 2}
 PLATEAU: dict[str, Any] = {
     "gradient_accumulation_steps": 2,
     "schedule": "plateau",
@@ -352,6 +353,18 @@ def test_early_stopping_counts_evaluations_without_a_new_best_also_over_an_inter
     # A run that is over trains no further when it is started again.
     again = small_trainer(tmp_path / "stopped", compute_metrics=scripted(), **settings)
     assert again.train().step == 3
+
+
+def test_batch_norm_statistics_are_those_without_dropout(tmp_path: Path) -> None:
+    trainer = small_trainer(tmp_path, batch_norm_batches=3, num_train_epochs=1)
+    trainer.train()
+    model = trainer.unwrapped_model()
+    kept = {name: buffer.clone() for name, buffer in model.named_buffers()}
+    recalibrate_batch_norm(model, trainer.calibration_loader)  # no dropout: the same batches give the same statistics
+    assert kept.keys() == dict(model.named_buffers()).keys()
+    for name, buffer in model.named_buffers():
+        torch.testing.assert_close(buffer, kept[name], msg=name)
+    assert len(trainer.calibration_loader) == 3
 
 
 @pytest.mark.parametrize("average_decay", [0.0, 0.9])

@@ -1,8 +1,6 @@
 """The README tells the truth: its tables are the files', its snippets run, its commands name what exists."""
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
