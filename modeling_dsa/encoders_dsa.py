@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 from .configuration_dsa import DSAConfig
 from .packing_dsa import Packing
-from .rows_dsa import RowConv1d, dropout
+from .rows_dsa import RowConv1d, dropout, padded_count
 
 
 class ConvLayer(RowConv1d):
@@ -68,7 +68,7 @@ class DenseCNN(nn.Module):
             X^c, (N, d_c), and when asked Phi_k(X^0) of each branch, (N, d_1 + L * d_l).
         """
         places, total = packing.gapped_rows(self.gap)
-        rows = words.new_zeros(total, words.shape[1]).index_copy(0, places, words)  # (rows, d_0)
+        rows = words.new_zeros(padded_count(total), words.shape[1]).index_copy(0, places, words)  # (rows, d_0)
         inside = words.new_zeros(rows.shape[0], 1).index_fill(0, places, 1.0)  # (rows, 1)
         branches = [branch(rows, inside) for branch in self.branches]
         encoded = self.compression(torch.cat([*branches, rows], dim=1), inside)

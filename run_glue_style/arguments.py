@@ -56,6 +56,9 @@ class TrainingRecipe:
     plateau_threshold: float = _option(1e-3, "How much lower the loss of a check must be to count.")
     label_smoothing: float = _option(0.0, "Share of the target that is spread over all classes.")
     average_decay: float = _option(0.0, "Evaluate and keep an exponential average of the weights; 0 is off.")
+    batch_norm_batches: int = _option(
+        0, "Training batches, without dropout, that set batch normalisation's statistics before an evaluation; 0 is off."
+    )
     evaluations_per_epoch: int = _option(4, "Evaluations on the validation split in each epoch.")
     early_stopping_patience: int = _option(0, "Stop after this many evaluations without a new best; 0 never stops.")
 

@@ -25,12 +25,13 @@ from accelerate.utils import DataLoaderConfiguration
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
-from torch.utils.data import DataLoader
+from torch.utils.data import DataLoader, Subset
 from tqdm.auto import tqdm
 from transformers import DataCollatorWithPadding, PreTrainedModel, PreTrainedTokenizerBase, get_scheduler
 from transformers.utils import logging
 
 from .arguments import RunArguments, TrainingRecipe
+from .batch_norm import recalibrate_batch_norm
 from .weight_average import WeightAverage
 
 logger = logging.get_logger(__name__)
@@ -144,6 +145,7 @@ class Trainer:
         optimizer = _make_optimizer(model, recipe)
         self.average = WeightAverage(model, recipe.average_decay) if recipe.average_decay else None
         self.model, self.optimizer, self.train_loader = accelerator.prepare(model, optimizer, train_loader)
+        self.calibration_loader = self._calibration_loader(train_rows)
         self.validation_loaders = {name: self._evaluation_loader(rows) for name, rows in validation_rows.items()}
 
         self.steps_per_epoch = math.ceil(len(self.train_loader) / recipe.gradient_accumulation_steps)
@@ -224,6 +226,14 @@ class Trainer:
         loader = DataLoader(rows, batch_size=self.recipe.per_device_eval_batch_size, collate_fn=self.collate)
         return self.accelerator.prepare(loader)
 
+    def _calibration_loader(self, train_rows: Any) -> DataLoader[Any]:
+        """A fixed sample of full training batches, the same on every process."""
+        size = self.recipe.per_device_train_batch_size
+        generator = torch.Generator().manual_seed(self.run.seed)
+        sample = torch.randperm(len(train_rows), generator=generator)[: self.recipe.batch_norm_batches * size]
+        size = min(size, max(len(sample), 1))
+        return DataLoader(Subset(train_rows, sample.tolist()), size, drop_last=True, collate_fn=self.collate)
+
     def _make_scheduler(self) -> LRScheduler | ReduceLROnPlateau:
         recipe = self.recipe
         if recipe.schedule == "plateau":
@@ -288,6 +298,9 @@ class Trainer:
         if isinstance(self.scheduler, ReduceLROnPlateau):
             self.scheduler.step(loss)
         with self.average.applied() if self.average is not None else nullcontext():
+            if self.recipe.batch_norm_batches:
+                batches = (batch.to(self.accelerator.device) for batch in self.calibration_loader)
+                recalibrate_batch_norm(self.unwrapped_model(), batches)
             results = {name: self._evaluate(loader) for name, loader in self.validation_loaders.items()}
             chosen = next(iter(results.values()))
             improved = progress.best is None or chosen["accuracy"] > progress.best["accuracy"]
