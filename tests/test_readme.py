@@ -1,10 +1,19 @@
 """The README tells the truth: its tables are the files', its snippets run, its commands name what exists."""
 
+import json
+import os
 import re
+import subprocess
+import sys
+import zipfile
 from pathlib import Path
 
 import pytest
+from small_runs import SMALL_SIZES, pairs, small_tokenizer
 
+from modeling_dsa import DSAConfig, DSAForNLI
+from run_glue_style.nli_data import LABEL_NAMES
+from run_glue_style.sample import SAMPLE_VECTORS
 from run_glue_style.tabulate import as_markdown, read_rows
 
 ROOT = Path(__file__).parents[1]
@@ -41,3 +50,55 @@ def test_commands_name_what_exists(name: str) -> None:
     files = re.findall(r"\S+\.(?:py|yaml|txt)\b", command)
     assert files
     assert all((ROOT / file).is_file() for file in files)
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """A folder with what the snippets name: a trained model, data, vectors, and the scripts."""
+    labels = dict(enumerate(LABEL_NAMES))
+    config = DSAConfig(
+        vocab_size=len(small_tokenizer()),
+        sentences_per_row=2,
+        id2label=labels,
+        **{**SMALL_SIZES, "attention_head_size": 600},
+    )
+    DSAForNLI(config).save_pretrained(tmp_path / "runs" / "dsa-single-snli")
+    small_tokenizer().save_pretrained(tmp_path / "runs" / "dsa-single-snli")
+    for name, split in (("train", "train"), ("dev", "validation"), ("test", "test")):
+        rows = [
+            {"sentence1": row["premise"], "sentence2": row["hypothesis"], "gold_label": LABEL_NAMES[row["label"]]}
+            for row in pairs(split)[:40]
+        ]
+        lines = "".join(json.dumps(row) + "\n" for row in rows)
+        (tmp_path / f"{name}.jsonl").write_text(lines, encoding="utf-8")
+    with zipfile.ZipFile(SAMPLE_VECTORS) as sample, zipfile.ZipFile(tmp_path / "glove.6B.zip", "w") as archive:
+        archive.writestr("glove.6B.50d.txt", "word" + " 0" * 50 + "\n")  # the real archive holds four files
+        archive.writestr("glove.6B.100d.txt", sample.read(sample.namelist()[0]))
+    (tmp_path / "run_glue_style").symlink_to(ROOT / "run_glue_style")
+    return tmp_path
+
+
+def run_in(folder: Path, command: list[str]) -> str:
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    environment = {**os.environ, "PATH": path, "HF_HUB_OFFLINE": "1", "ACCELERATE_USE_CPU": "true"}
+    answer = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    assert answer.returncode == 0, answer.stderr
+    return answer.stdout
+
+
+def test_the_minute_of_use_prints_what_its_comments_say(home: Path) -> None:
+    lines = run_in(home, [sys.executable, "-c", block("snippet: use")]).splitlines()
+    assert any(name in lines[0] for name in LABEL_NAMES)
+    assert lines[1:] == ["torch.Size([2, 600])", "torch.Size([2, 1, 7])"]
+
+
+def test_dsa_commands_run(home: Path) -> None:
+    run_in(home, ["bash", "-euc", block("snippet: dsa")])
+    assert (home / "my-model" / "model.safetensors").is_file()
+    assert (home / "attention.png").is_file()
+
+
+@pytest.mark.slow
+def test_training_on_your_own_data_runs(home: Path) -> None:
+    run_in(home, ["bash", "-euc", block("snippet: own")])
+    assert json.loads((home / "runs" / "mine" / "all_results.json").read_text(encoding="utf-8"))["seed"] == 1
