@@ -1,61 +1,67 @@
 """Speed of the model core against a padded `nn.Conv1d` model with the same weights, and against a matrix product.
 
-    python benchmarks/training_step.py --threads 2 --output results/training_step.json
+    python benchmarks/training_step.py --output results/training_step.json
 
-Both models are single DSA for NLI (2.08 million parameters beside the word table) and read the same random batches of
-SNLI pairs, from the sample that ships with the package. The padded model is what one writes first: each side of the
-batch padded to its longest sentence, `nn.Conv1d` on (batch, channels, words), a masked softmax. It is checked to give
-the same logits. No batch comes twice, so nothing that is prepared for one number of words serves a second time, as in
-training. Competitors take turns on every batch and all figures are medians, so other work on the machine hits all.
+Both models are single DSA for NLI and read the same random batches of SNLI pairs, from the sample that ships with the
+package. The padded model is what one writes first: each side of the batch padded to its longest sentence, `nn.Conv1d`
+on (batch, channels, words), a masked softmax. It must have as many parameters and give the same logits. No batch comes
+twice, so nothing prepared for one number of words serves again by chance. Competitors take turns on every batch and all
+figures are medians, so other work on the machine meets all alike.
 
-Operations are counted on the words of distinct sentences only, 2 for each multiply-add, for d_0 = 300 in thousands of
-multiply-adds a word:
+The operations of an encoding are counted on the words of distinct sentences, 2 for each multiply-add. For d_0 = 300, in
+thousands of multiply-adds a word:
 
-    first layers         2 branches * d_0 * 150                        90
-    kernel 3             (150 + 225 + 300 + 375) * 75 * 3             236
-    kernel 5             (150 + 225 + 300 + 375) * 75 * 5             394
-    compression          (2 * 450 + d_0) * 300                        360
-    projection           300 * 600                                    180
-    routing              600 for each weighted sum, 600 for the one agreement that is used: 2
+    first layers    2 branches, d_0 * 150                   90
+    kernel 3        (150 + 225 + 300 + 375) * 75 * 3       236
+    kernel 5        (150 + 225 + 300 + 375) * 75 * 5       394
+    compression     (2 * 450 + d_0) * 300                  360
+    projection      300 * 600                              180
+    routing         600 for each of 2 weighted sums and
+                    the 1 agreement that is read             2
 
-less the products with the zeros before and behind each sentence: of the k windows' places around n words, a kernel of 3
-has 2 there and one of 5 has 6. Padding, gaps between sentences, copies, dropout and activations count as nothing.
+less the products with the zeros that a window meets beyond a sentence's ends. Padding, the gaps between sentences,
+copies, dropout, activations and normalisation count as nothing.
 """
 
 import argparse
+import copy
 import json
 import os
 import platform
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any, TypeAlias
 
 import pyarrow.parquet as parquet
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from tqdm import tqdm
+from tqdm.auto import tqdm
 
 from modeling_dsa import DSAConfig, DSAForNLI
 from modeling_dsa.packing_dsa import pack, split_pairs
 from modeling_dsa.tokenization import PreTrainedTokenizerFast, build_tokenizer, count_words
 from run_glue_style.sample import SAMPLE_FILES
 
-LEAST_TRAINING_RATIO, LEAST_PRODUCT_SHARE = 3.0, 0.5
-PRODUCT_SIZE = (4096, 300, 600)  # words, d_c, d_o
-WARM_UP = 3
+PRODUCT_SIZE = (4096, 300, 600)
+PRODUCTS = 10  # in one timing: a single one takes a few milliseconds
+WARM_UP_ROUNDS = 3
+TOLERANCE = 1e-4
+
+
+Side: TypeAlias = tuple[Tensor, Tensor]
 
 
 class PaddedDSA(nn.Module):
-    """Single DSA for NLI on padded batches. Its parameters and buffers stand in the same order as `DSAForNLI`'s."""
+    """Single DSA for NLI on padded batches, with the weights of `model`: its word table, copies of all else."""
 
-    def __init__(self, config: DSAConfig) -> None:
+    def __init__(self, model: DSAForNLI) -> None:
         super().__init__()
-        self.config = config
-        self.embed_tokens = nn.Embedding(config.vocab_size, config.embedding_size, config.pad_token_id)
-        self.embed_tokens.requires_grad_(False)
+        self.config = config = model.config
+        self.embed_tokens = model.get_input_embeddings()
         self.embedding_dropout = nn.Dropout(config.embedding_dropout)
         self.branches = nn.ModuleList()
         for kernel_size in config.kernel_sizes:
@@ -65,15 +71,13 @@ class PaddedDSA(nn.Module):
                 layers.append(self.layer(width, config.growth_size, kernel_size))
                 width += config.growth_size
             self.branches.append(nn.ModuleList(layers))
-        width = width * len(config.kernel_sizes) + config.embedding_size
+        width = len(config.kernel_sizes) * width + config.embedding_size
         self.compression = self.layer(width, config.hidden_size, 1)
         self.projection = nn.Conv1d(config.hidden_size, config.attention_head_size, 1)
-        width, modules = 4 * config.attention_head_size, list[nn.Module]()
-        for size in config.classifier_hidden_sizes:
-            modules += [nn.BatchNorm1d(width, eps=config.batch_norm_eps), nn.Dropout(config.classifier_dropout)]
-            modules += [nn.Linear(width, size), nn.LeakyReLU(config.negative_slope)]
-            width = size
-        self.classifier = nn.Sequential(*modules, nn.Linear(width, config.num_labels))
+        self.classifier = copy.deepcopy(model.classifier)
+        convolutions = [[part for part in whole.modules() if isinstance(part, nn.Conv1d)] for whole in (self, model)]
+        for mine, other in zip(*convolutions, strict=True):
+            mine.load_state_dict(other.state_dict())
 
     def layer(self, in_channels: int, out_channels: int, kernel_size: int) -> nn.Sequential:
         """(batch, in_channels, words) -> (batch, out_channels, words)"""
@@ -83,76 +87,325 @@ class PaddedDSA(nn.Module):
             nn.LeakyReLU(self.config.negative_slope),
         )
 
-    def encode(self, ids: Tensor) -> Tensor:
-        """(batch, words) -> (batch, d_o)"""
-        inside = (ids != self.config.pad_token_id)[:, None]  # (batch, 1, words)
+    def encode(self, ids: Tensor, mask: Tensor) -> Tensor:
+        """(batch, words), (batch, words) -> (batch, d_o)"""
+        inside = mask.bool()[:, None]  # (batch, 1, words)
         words = self.embedding_dropout(self.embed_tokens(ids)).transpose(1, 2)  # (batch, d_0, words)
         outputs = []
-        for first, *layers in self.branches:
+        for branch in self.branches.children():
+            first, *layers = branch.children()
             features = first(words) * inside  # (batch, d_1, words)
             for layer in layers:
                 features = torch.cat([features, layer(features) * inside], dim=1)
-            outputs.append(features)
+            outputs.append(features)  # (batch, d_1 + L * d_l, words)
         encoded = F.normalize(self.compression(torch.cat([*outputs, words], dim=1)), dim=1)  # (batch, d_c, words)
         values = F.leaky_relu(self.projection(encoded), self.config.negative_slope)  # (batch, d_o, words)
-        logits = values.new_zeros(inside.shape)  # (batch, 1, words)
-        for _ in range(self.config.routing_iterations):
-            weights = logits.masked_fill(~inside, -torch.inf).softmax(-1)  # (batch, 1, words)
-            vectors = (values @ weights.transpose(1, 2)).tanh()  # (batch, d_o, 1)
+        logits = torch.zeros_like(inside, dtype=values.dtype).masked_fill(~inside, -torch.inf)  # (batch, 1, words)
+        vectors = (values @ logits.softmax(2).transpose(1, 2)).tanh()  # (batch, d_o, 1)
+        for _ in range(self.config.routing_iterations - 1):
             logits = logits + vectors.transpose(1, 2) @ values
+            vectors = (values @ logits.softmax(2).transpose(1, 2)).tanh()
         return vectors.squeeze(2)
 
-    def forward(self, first_ids: Tensor, second_ids: Tensor) -> Tensor:
-        """(batch, words), (batch, words) -> (batch, labels)"""
-        first, second = self.encode(first_ids), self.encode(second_ids)  # (batch, d_o)
-        logits: Tensor = self.classifier(torch.cat([first, second, (first - second).abs(), first * second], dim=1))
+    def forward(self, first: Side, second: Side) -> Tensor:
+        """Ids and mask of both sides, each (batch, words) -> (batch, labels)"""
+        p, h = self.encode(*first), self.encode(*second)  # (batch, d_o)
+        logits: Tensor = self.classifier(torch.cat([p, h, (p - h).abs(), p * h], dim=1))
         return logits
 
 
+@dataclass(frozen=True)
 class Batch:
-    """The same pairs for both models, and their counts.
+    """The same pairs in both models' forms, with their counts.
 
     Attributes:
-        packed: Arguments of `DSAForNLI`: pairs in one row.
-        padded: Arguments of `PaddedDSA`: each side for itself.
+        packed: Arguments of `DSAForNLI`: a pair in a row.
+        padded: Arguments of `PaddedDSA`: ids and mask of each side, each (pairs, words).
         labels: (pairs,)
         words: Real words.
-        operations: Floating point operations that encoding takes, see the module's text.
-        padding: Share of the padded model's places that hold no word.
+        places: Places for words in `padded`.
+        operations: Floating point operations of encoding the pairs, as the module's text counts them.
     """
 
-    def __init__(self, pairs: Sequence[tuple[str, str, int]], tokenizer: PreTrainedTokenizerFast, config: DSAConfig):
-        first, second, labels = (list(column) for column in zip(*pairs, strict=True))
-        self.packed: dict[str, Tensor] = dict(tokenizer(first, second, padding=True, return_tensors="pt"))
-        self.padded: list[Tensor] = [
-            tokenizer(side, padding=True, return_tensors="pt")["input_ids"] for side in (first, second)
-        ]
-        self.labels = torch.tensor(labels)
-        self.words = sum(int((side != tokenizer.pad_token_id).sum()) for side in self.padded)
-        self.padding = 1 - self.words / sum(side.numel() for side in self.padded)
-        ids = self.packed["input_ids"]
-        split = split_pairs(
-            ids, self.packed["attention_mask"], self.packed["token_type_ids"], None, tokenizer.sep_token_id
-        )
-        self.operations = count_operations(pack(ids, *split, deduplicate=True)[1].lengths, config)
+    packed: dict[str, Tensor]
+    padded: tuple[Side, Side]
+    labels: Tensor
+    words: int
+    places: int
+    operations: int
 
 
 def count_operations(lengths: Tensor, config: DSAConfig) -> int:
-    """Floating point operations of one encoding of sentences with these lengths (sentences,)."""
-    words = int(lengths.sum())
-    width = config.first_layer_size
-    inputs = sum(width + layer * config.growth_size for layer in range(config.num_hidden_layers))  # of a branch's layers
-    total = width + config.num_hidden_layers * config.growth_size
-    a_word = len(config.kernel_sizes) * config.embedding_size * width
-    a_word += (len(config.kernel_sizes) * total + config.embedding_size) * config.hidden_size
-    a_word += config.hidden_size * config.attention_head_size
-    a_word += config.attention_head_size * (2 * config.routing_iterations - 1)
-    multiply_adds = a_word * words
+    """Floating point operations of encoding sentences with these lengths, (sentences,)."""
+    branches, first, growth = len(config.kernel_sizes), config.first_layer_size, config.growth_size
+    inputs = [
+        first + layer * growth for layer in range(config.num_hidden_layers + 1)
+    ]  # of each layer and of what follows
+    word = branches * config.embedding_size * first
+    word += (branches * inputs[-1] + config.embedding_size) * config.hidden_size
+    word += config.hidden_size * config.attention_head_size
+    word += config.attention_head_size * (2 * config.routing_iterations - 1)
+    multiply_adds = word * int(lengths.sum())
     for kernel_size in config.kernel_sizes:
         shifts = range(-(kernel_size // 2), kernel_size // 2 + 1)
-        taps = sum(int((lengths - abs(shift)).clamp(min=0).sum()) for shift in shifts)  # windows' places on a word
-        multiply_adds += inputs * config.growth_size * taps
+        windows_on_words = sum(int((lengths - abs(shift)).clamp(min=0).sum()) for shift in shifts)
+        multiply_adds += sum(inputs[:-1]) * growth * windows_on_words
     return 2 * multiply_adds
 
 
-def make_batches(count: int, size: int, seed: int, tokenizer_of: list[str]) -> None: ...
+def make_batches(count: int, size: int, config: DSAConfig, tokenizer: PreTrainedTokenizerFast) -> list[Batch]:
+    """Random batches of the sample's training pairs, none of which comes twice."""
+    table = parquet.read_table(SAMPLE_FILES["train"])
+    order = torch.randperm(table.num_rows, generator=torch.Generator().manual_seed(0))
+    batches = []
+    for number in range(count):
+        pairs = table.take(order[number * size : (number + 1) * size].numpy()).to_pydict()
+        sides = pairs["premise"], pairs["hypothesis"]
+        packed = dict(tokenizer(*sides, padding=True, return_tensors="pt"))
+        first, second = (tokenizer(side, padding=True, return_tensors="pt") for side in sides)
+        ids, mask, types = packed["input_ids"], packed["attention_mask"], packed["token_type_ids"]
+        is_word, is_second = split_pairs(ids, mask, types, tokenizer.pad_token_id, tokenizer.sep_token_id)
+        _, packing = pack(ids, is_word, is_second, deduplicate=True)
+        batches.append(
+            Batch(
+                packed=packed,
+                padded=((first["input_ids"], first["attention_mask"]), (second["input_ids"], second["attention_mask"])),
+                labels=torch.tensor(pairs["label"]),
+                words=int(is_word.sum()),
+                places=first["input_ids"].numel() + second["input_ids"].numel(),
+                operations=count_operations(packing.lengths, config),
+            )
+        )
+    return batches
+
+
+def check_equal(ours: DSAForNLI, padded: PaddedDSA, batch: Batch) -> float:
+    """The largest difference of the two models' logits in evaluation, as a share of the largest logit.
+
+    Raises:
+        RuntimeError: It is above `TOLERANCE`, or the models differ in size: the comparison would not be fair.
+    """
+    sizes = [count_parameters(model) for model in (ours, padded)]
+    if sizes[0] != sizes[1]:
+        raise RuntimeError(f"The models have {sizes[0]:,} and {sizes[1]:,} trainable parameters: make them equal.")
+    ours.eval()
+    padded.eval()
+    with torch.inference_mode():
+        logits: Tensor = ours(**batch.packed).logits  # (pairs, labels)
+        difference = float((logits - padded(*batch.padded)).abs().max() / logits.abs().max())
+    if not difference <= TOLERANCE:
+        raise RuntimeError(f"The models' logits differ by {difference:.1e} of the largest, more than {TOLERANCE:.0e}.")
+    return difference
+
+
+def count_parameters(model: nn.Module) -> int:
+    """All that is trained: the word table is frozen."""
+    return sum(weight.numel() for weight in model.parameters() if weight.requires_grad)
+
+
+def trainer(model: nn.Module, loss: Callable[[Batch], Tensor], bf16: bool = False) -> Callable[[Batch], None]:
+    """One training step: forward, backward, fused AdamW."""
+    optimizer = torch.optim.AdamW([weight for weight in model.parameters() if weight.requires_grad], fused=True)
+
+    def step(batch: Batch) -> None:
+        with torch.autocast("cpu", torch.bfloat16, enabled=bf16):
+            value = loss(batch)
+        value.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+    return step
+
+
+def encoder(encode: Callable[[Batch], object], bf16: bool = False) -> Callable[[Batch], None]:
+    """Sentence vectors of a batch."""
+
+    def run(batch: Batch) -> None:
+        with torch.inference_mode(), torch.autocast("cpu", torch.bfloat16, enabled=bf16):
+            encode(batch)
+
+    return run
+
+
+def alternate(
+    competitors: Mapping[str, Callable[[Batch], None]], batches: Sequence[Batch], title: str
+) -> dict[str, list[float]]:
+    """Seconds of each competitor on each batch after the first `WARM_UP_ROUNDS`, the competitors taking turns."""
+    seconds: dict[str, list[float]] = {name: [] for name in competitors}
+    for number, batch in enumerate(tqdm(batches, desc=title, unit=" batches")):
+        for name, run in competitors.items():
+            start = time.perf_counter()
+            run(batch)
+            if number >= WARM_UP_ROUNDS:
+                seconds[name].append(time.perf_counter() - start)
+    return seconds
+
+
+@dataclass(frozen=True)
+class Results:
+    """Medians over the batches. Step times in milliseconds, rates by second."""
+
+    parameters: int
+    logits_difference: float
+    padding_share: float
+    operations_per_word: float
+    step_ms: dict[str, float]
+    step_ratio: float
+    sentences_per_second: dict[str, float]
+    words_per_second: dict[str, float]
+    encoding_ratio: float
+    gflops_ours: float
+    gflops_product: float
+    product_share: float
+
+
+def measure(config: DSAConfig, batches: Sequence[Batch], bf16: bool) -> Results:
+    """Time both models and the matrix product."""
+    torch.manual_seed(0)
+    ours = DSAForNLI(config)
+    padded = PaddedDSA(ours)
+    difference = check_equal(ours, padded, batches[0])
+    left, right = torch.randn(PRODUCT_SIZE[:2]), torch.randn(PRODUCT_SIZE[1:])
+
+    def our_loss(batch: Batch) -> Tensor:
+        loss: Tensor = ours(**batch.packed, labels=batch.labels).loss
+        return loss
+
+    def padded_loss(batch: Batch) -> Tensor:
+        return F.cross_entropy(padded(*batch.padded), batch.labels)
+
+    def product(_batch: Batch) -> None:
+        for _ in range(PRODUCTS):
+            torch.mm(left, right)
+
+    def encode(batch: Batch) -> object:
+        return ours.dsa(**batch.packed)
+
+    encoders = {
+        "ours": encoder(encode),
+        "padded": encoder(lambda batch: [padded.encode(*side) for side in batch.padded]),
+        "product": product,
+    }
+    trainers = {"ours": trainer(ours, our_loss), "padded": trainer(padded, padded_loss)}
+    if bf16:
+        encoders["ours, bf16"] = encoder(encode, bf16=True)
+        trainers["ours, bf16"] = trainer(ours, our_loss, bf16=True)
+    encoding = alternate(encoders, batches, "Encoding")
+    ours.train()
+    padded.train()
+    training = alternate(trainers, batches, "Training")
+
+    timed = batches[WARM_UP_ROUNDS:]
+
+    def rate(amounts: Sequence[float], name: str) -> float:
+        return statistics.median(amount / took for amount, took in zip(amounts, encoding[name], strict=True))
+
+    step_ms = {name: 1e3 * statistics.median(values) for name, values in training.items()}
+    models = [name for name in encoding if name != "product"]
+    sentences = {name: rate([2.0 * len(batch.labels) for batch in timed], name) for name in models}
+    gflops = rate([batch.operations / 1e9 for batch in timed], "ours")
+    product_gflops = rate([PRODUCTS * 2 * left.numel() * right.shape[1] / 1e9] * len(timed), "product")
+    words = sum(batch.words for batch in timed)
+    return Results(
+        parameters=count_parameters(ours),
+        logits_difference=difference,
+        padding_share=1 - words / sum(batch.places for batch in timed),
+        operations_per_word=sum(batch.operations for batch in timed) / words,
+        step_ms=step_ms,
+        step_ratio=step_ms["padded"] / step_ms["ours"],
+        sentences_per_second=sentences,
+        words_per_second={name: rate([batch.words for batch in timed], name) for name in models},
+        encoding_ratio=sentences["ours"] / sentences["padded"],
+        gflops_ours=gflops,
+        gflops_product=product_gflops,
+        product_share=gflops / product_gflops,
+    )
+
+
+def as_markdown(results: Results) -> str:
+    """One table: what was measured, both models, their ratio. bf16 is a second column of our model where measured."""
+    bf16 = "ours, bf16" in results.step_ms
+    product = "x".join(map(str, PRODUCT_SIZE))
+    rows = [
+        ("training step, ms", results.step_ms, f"{results.step_ratio:.1f}x (to reach: 3x)"),
+        ("encoding, sentences/s", results.sentences_per_second, f"{results.encoding_ratio:.1f}x"),
+        ("encoding, words/s", results.words_per_second, f"{results.encoding_ratio:.1f}x"),
+    ]
+    lines = [
+        f"| | this package |{' in bf16 |' if bf16 else ''} padded Conv1d | ratio |",
+        f"|---|---:|{'---:|' if bf16 else ''}---:|---:|",
+    ]
+    for title, values, ratio in rows:
+        middle = f" {values['ours, bf16']:,.0f} |" if bf16 else ""
+        lines.append(f"| {title} | {values['ours']:,.0f} |{middle} {values['padded']:,.0f} | {ratio} |")
+    lines.append(
+        f"| encoding, GFLOP/s on real words, against a {product} product | {results.gflops_ours:.0f} |"
+        f"{' |' if bf16 else ''} product: {results.gflops_product:.0f} | {results.product_share:.0%} (to reach: 50 %) |"
+    )
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Prepare the batches, measure, print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--threads", type=int, default=2, help="threads of torch (default: %(default)s)")
+    parser.add_argument("--embedding_size", type=int, default=300, help="width of a word vector (default: %(default)s)")
+    parser.add_argument("--rounds", type=int, default=30, help="timed batches (default: %(default)s)")
+    parser.add_argument("--batch_size", type=int, default=256, help="pairs in a batch (default: %(default)s)")
+    parser.add_argument("--quick", action="store_true", help="3 rounds of 16 pairs, whatever else is said")
+    parser.add_argument("--output", type=Path, help="write the results to this JSON file too")
+    arguments = parser.parse_args()
+    rounds, size = (3, 16) if arguments.quick else (arguments.rounds, arguments.batch_size)
+    if arguments.threads < 1 or arguments.embedding_size < 1 or rounds < 1 or size < 2:
+        parser.error("give at least 1 thread, an embedding size of 1, 1 round and 2 pairs in a batch")
+    pairs = parquet.read_metadata(SAMPLE_FILES["train"]).num_rows
+    if (rounds + WARM_UP_ROUNDS) * size > pairs:
+        parser.error(f"the sample has {pairs:,} pairs: give fewer rounds or smaller batches")
+
+    torch.set_num_threads(arguments.threads)
+    columns = parquet.read_table(SAMPLE_FILES["train"], columns=["premise", "hypothesis"]).to_pydict()
+    words = count_words(columns["premise"] + columns["hypothesis"], lowercase=True)
+    tokenizer = build_tokenizer(words, lowercase=True)
+    settings: dict[str, Any] = {
+        "vocab_size": len(tokenizer),
+        "embedding_size": arguments.embedding_size,
+        "unknown_init_range": 0.5,  # words as long as GloVe's
+        "sentences_per_row": 2,
+        "num_labels": 3,
+    }
+    config = DSAConfig(**settings)
+    batches = make_batches(rounds + WARM_UP_ROUNDS, size, config, tokenizer)
+    capabilities = torch.cpu.get_capabilities()
+    bf16 = any(capabilities.get(name) for name in ("avx512_bf16", "amx_bf16", "bf16"))
+    load = os.getloadavg()[0]
+    results = measure(config, batches, bf16)
+
+    print(
+        f"Single DSA for NLI, words of {arguments.embedding_size} numbers, {results.parameters:,} parameters trained. "
+        f"{rounds} random batches of {size} SNLI pairs on {arguments.threads} threads; load before: {load:.1f}.\n"
+        f"{results.padding_share:.0%} of the padded batches is padding. A word takes "
+        f"{results.operations_per_word / 1e6:.2f} million operations. The models' logits differ by "
+        f"{results.logits_difference:.0e} of the largest.\n"
+    )
+    print(as_markdown(results))
+    if arguments.output:
+        record = {
+            "embedding_size": arguments.embedding_size,
+            "rounds": rounds,
+            "batch_size": size,
+            "threads": arguments.threads,
+            "cores": os.cpu_count(),
+            "load_before": load,
+            "processor": capabilities.get("cpu_name") or platform.processor() or platform.machine(),
+            "python": platform.python_version(),
+            "torch": torch.__version__,
+            **asdict(results),
+        }
+        arguments.output.parent.mkdir(parents=True, exist_ok=True)
+        unfinished = arguments.output.with_name(f"{arguments.output.name}.unfinished")
+        unfinished.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+        unfinished.replace(arguments.output)
+
+
+if __name__ == "__main__":
+    main()
