@@ -52,7 +52,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         logger.error("Stopped; nothing was written.")
         return 130
-    except (ValueError, OSError) as error:
+    except (ValueError, OSError, SafetensorError) as error:
         logger.error(f"error: {error}")
         return 2
     return 0

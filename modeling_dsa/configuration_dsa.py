@@ -1,6 +1,7 @@
 """Configuration of the DSA model family: one config for every encoder and every pooling."""
 
 import difflib
+import math
 from dataclasses import fields
 from typing import Any, Literal
 
@@ -11,6 +12,7 @@ from transformers.utils import logging
 logger = logging.get_logger(__name__)
 
 _RATES = ("embedding_dropout", "hidden_dropout", "classifier_dropout")
+_POSITIVE = ("word_norm", "batch_norm_eps")
 _COUNTS = (
     "vocab_size",
     "embedding_size",
@@ -128,7 +130,13 @@ class DSAConfig(PreTrainedConfig):
         for name in _RATES:
             if not 0 <= getattr(self, name) < 1:
                 raise ValueError(f"{name} must lie in [0, 1), got {getattr(self, name)}.")
-        if self.unknown_init_range < 0:
+        for name in _POSITIVE:
+            if not 0 < getattr(self, name) < math.inf:
+                raise ValueError(f"{name} must be a number greater than 0, got {getattr(self, name)}.")
+        for name in ("routing_scale", "negative_slope"):
+            if not math.isfinite(getattr(self, name)):
+                raise ValueError(f"{name} must be a finite number, got {getattr(self, name)}.")
+        if not 0 <= self.unknown_init_range < math.inf:
             raise ValueError(f"unknown_init_range must not be negative, got {self.unknown_init_range}.")
         if not all(size >= 1 for size in self.classifier_hidden_sizes):
             raise ValueError(f"classifier_hidden_sizes must be positive, got {list(self.classifier_hidden_sizes)}.")

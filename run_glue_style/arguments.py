@@ -133,6 +133,8 @@ class RunArguments:
     def __post_init__(self) -> None:
         """Refuse values that mean nothing."""
         _check_least(self, 0, "seed")
+        if self.seed >= 2**63:
+            raise ValueError(f"seed must be below 2 ** 63, got {self.seed}.")
         _check_least(self, 1, "checkpointing_steps", "max_train_samples")
 
 
@@ -182,7 +184,8 @@ class _Parser(HfArgumentParser):
         """Say that there is no such option, and what it might have been."""
         name = word.split("=")[0]
         names = [option for option in self._option_string_actions if "_" in option or "-" not in option[2:]]
-        close = difflib.get_close_matches(name, names, n=1)
+        names.remove("--help")
+        close = difflib.get_close_matches(name, names, n=1, cutoff=0.7)
         self.error(f"there is no option '{name}'." + (f" Did you mean '{close[0]}'?" if close else ""))
 
 
@@ -210,6 +213,9 @@ def parse_arguments(task: Sequence[type], description: str, argv: Sequence[str] 
             known, _ = parser.parse_known_args(argv)
             path = recipe_path(known.recipe, setting_folder(known.setting) if known.setting else None)
             options = read_recipe(path) if path is not None else {}
+            if known.model_name_or_path is not None:
+                # A recipe says how a fresh model is made; it must not change what stored weights compute.
+                options = {name: value for name, value in options.items() if name not in _help_of_config_fields()}
             parser.source = path
             words = _as_words(options, parser)
             parser.read(words)

@@ -4,6 +4,7 @@ import hashlib
 import logging
 import shutil
 import sys
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -12,7 +13,9 @@ from typing import Any
 import torch
 from accelerate import Accelerator
 from datasets import Dataset, DatasetDict, disable_progress_bars
+from datasets.exceptions import DatasetGenerationError
 from huggingface_hub.errors import StrictDataclassError
+from safetensors import SafetensorError
 from safetensors.torch import save
 from transformers import AutoTokenizer, PreTrainedTokenizerBase
 from transformers.utils import logging as transformers_logging
@@ -75,7 +78,10 @@ def run_script(main: Callable[[], None]) -> int:
     except KeyboardInterrupt:
         logger.warning("Stopped.")
         return 130
-    except (ValueError, OSError) as error:
+    except DatasetGenerationError as error:
+        logger.error(f"error: {_one_line(error.__cause__ or error)}")
+        return 2
+    except (ValueError, OSError, SafetensorError) as error:
         logger.error(f"error: {error}")
         return 2
     return 0
@@ -117,6 +123,11 @@ def _train_and_evaluate(
     output_dir: Path,
     accelerator: Accelerator,
 ) -> dict[str, Any]:
+    if model_arguments.model_name_or_path is None:  # known mistakes before the data are read
+        if model_arguments.setting is None:
+            raise ValueError("Say what to train: --setting NAME, or --model_name_or_path to go on from a model.")
+        _vectors(task, model_arguments)
+    started = time.perf_counter()
     with accelerator.main_process_first():
         # A split without rows is one whose labels are hidden.
         data = DatasetDict({name: split for name, split in task.load().items() if len(split)})
@@ -180,7 +191,9 @@ def _train_and_evaluate(
         "metrics": {name: trainer.evaluate(rows[name]) for name in splits},
         "best_step": progress.best["step"] if progress.best else None,
         "steps": progress.step,
+        "command": sys.argv,
         "train_seconds": round(progress.seconds, 1),
+        "total_seconds": round(time.perf_counter() - started, 1),
         "words_per_second": round(progress.words / max(progress.seconds, 1e-9)),
         "history": progress.history,
         **identity,
@@ -208,10 +221,11 @@ def _make_model(
         **overrides,
     }
     start = arguments.model_name_or_path
-    if start is None and arguments.setting is None:
-        raise ValueError("Say what to train: --setting NAME, or --model_name_or_path to go on from a model.")
     source = start or setting_folder(arguments.setting or "")
     try:
+        model_type = DSAConfig.get_config_dict(source)[0].get("model_type")
+        if model_type != DSAConfig.model_type:
+            raise ValueError(f"{source} is a model of type {model_type!r}: give one of type {DSAConfig.model_type!r}.")
         config = DSAConfig.from_pretrained(source, **settings)
         config.validate()  # loading checks each field, but not how overrides fit together
         if start is not None:
@@ -269,12 +283,15 @@ def _save(
         tokenizer.save_pretrained(folder)
         # Rows far apart: neighbours share a premise in SNLI.
         chosen = examples.select(range(0, len(examples), -(-len(examples) // DRAWN_ROWS)))
-        drawn = [
-            row
-            for example in chosen
-            for row in attention_rows(model, tokenizer, *(example[column] for column in task.text_columns))
-        ]
-        draw_attention(drawn, folder / "attention.png")
+        try:
+            drawn = [
+                row
+                for example in chosen
+                for row in attention_rows(model, tokenizer, *(example[column] for column in task.text_columns))
+            ]
+            draw_attention(drawn, folder / "attention.png")
+        except ValueError as error:  # such as a sentence without words: the model is what counts
+            logger.warning(f"There is no picture of the attention: {error}")
     write_json(results, output_dir / "all_results.json")
 
 

@@ -55,7 +55,7 @@ class Progress:
         step: Updates so far.
         epoch: Number of the epoch that goes on, from 0.
         batch: Batches of it that each process has used.
-        words: Words and separators in all processes' batches so far.
+        words: Words in all processes' batches so far.
         seconds: Time spent on updates, without evaluation.
         loss_sum: Sum of the updates' losses since the last evaluation.
         loss_count: Updates since the last evaluation.
@@ -294,7 +294,8 @@ class Trainer:
                 loss = loss * (len(batch["labels"]) / rows)
                 accelerator.backward(loss)
             progress.batch += 1
-            words += int(batch["attention_mask"].sum())
+            ids = batch["input_ids"]
+            words += int(((ids != self.tokenizer.pad_token_id) & (ids != self.tokenizer.sep_token_id)).sum())
             total += loss.item()
         if recipe.max_grad_norm:
             accelerator.clip_grad_norm_(self.model.parameters(), recipe.max_grad_norm)

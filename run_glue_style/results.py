@@ -11,7 +11,18 @@ from typing import Any
 
 import torch
 
-PACKAGES = ("dsa-transformers", "torch", "transformers", "tokenizers", "accelerate", "safetensors", "numpy")
+PACKAGES = (
+    "dsa-transformers",
+    "torch",
+    "transformers",
+    "tokenizers",
+    "accelerate",
+    "datasets",
+    "evaluate",
+    "safetensors",
+    "scikit-learn",
+    "numpy",
+)
 
 
 def environment() -> dict[str, Any]:

@@ -2,6 +2,10 @@
 
 import pytest
 import torch
+from hypothesis import settings
+
+settings.register_profile("fixed", derandomize=True, deadline=None)
+settings.load_profile("fixed")
 
 # The tests' tensors are tiny: a second thread costs more than it brings, and the machine has other work.
 torch.set_num_threads(1)

@@ -191,3 +191,11 @@ def test_mistake_of_the_command_line_does_not_name_the_recipe(
 ) -> None:
     path = write_recipe("seed: 1\n")
     assert str(path) not in refused(capsys, "--recipe", path, "--learning_rat", "1")
+
+
+def test_a_recipe_does_not_change_what_a_loaded_model_computes() -> None:
+    *_, fresh = parse_arguments([], "", ["--setting", "dsa-single-snli", "--recipe", "modern"])
+    assert fresh["routing_scale"] == 8
+    words = ["--model_name_or_path", "somewhere", "--recipe", "modern", "--hidden_dropout", "0.5"]
+    *_, loaded = parse_arguments([], "", words)
+    assert loaded == {"hidden_dropout": 0.5}

@@ -113,3 +113,13 @@ def test_a_saved_config_comes_back_equal_and_without_a_warning(
         loaded.save_pretrained(tmp_path / "again")
         assert (tmp_path / "again/config.json").read_text() == (tmp_path / "config.json").read_text()
     assert not caplog.records
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("word_norm", 0.0), ("word_norm", -1.0), ("batch_norm_eps", -1.0), ("routing_scale", float("nan"))],
+)
+def test_numbers_that_no_model_can_use_are_refused(name: str, value: float) -> None:
+    changes: dict[str, Any] = {name: value}
+    with pytest.raises(StrictDataclassError, match=name):
+        DSAConfig(**changes)

@@ -165,7 +165,7 @@ def test_rows_of_a_sentence_are_the_models_own_attention(kind: str) -> None:
     (found,) = attention_rows(model, tokenizer, text)
     assert words_of(found) == ["A", "man", "is", "“", "asleep", "”", "…", "zqxv", "."]
     assert found.text == text
-    outputs = model.eval()(**tokenizer(text, return_tensors="pt"), output_attentions=True)  # type: ignore[no-untyped-call]
+    outputs = model.eval()(**tokenizer(text, return_tensors="pt"), output_attentions=True)
     assert found.weights.shape == (3, 9)
     np.testing.assert_array_equal(found.weights, outputs.attentions[-1][0].detach())
     np.testing.assert_allclose(found.weights.sum(1), 1.0, rtol=1e-5)
@@ -182,7 +182,7 @@ def test_rows_of_a_pair_are_the_models_own_attention() -> None:
     assert words_of(first) == ["A", "man", "is", "asleep", "."]
     assert words_of(second) == ["Two", "dogs", "run"]
     batch = tokenizer("A man is asleep.", "Two dogs run", return_tensors="pt")
-    outputs = model.eval()(**batch, output_attentions=True)  # type: ignore[no-untyped-call]
+    outputs = model.eval()(**batch, output_attentions=True)
     expected = outputs.attentions[-1][0].detach()  # (heads, 5 + separator + 3)
     np.testing.assert_array_equal(first.weights, expected[:, :5])
     np.testing.assert_array_equal(second.weights, expected[:, 6:])
@@ -193,7 +193,7 @@ def test_rows_of_a_pair_are_the_models_own_attention() -> None:
 
 def test_rows_come_without_dropout_and_leave_the_model_in_training() -> None:
     model, tokenizer = attentive("classifier", embedding_dropout=0.9, hidden_dropout=0.9)
-    expected = attention_rows(model.eval(), tokenizer, "a man is asleep")  # type: ignore[no-untyped-call]
+    expected = attention_rows(model.eval(), tokenizer, "a man is asleep")
     (found,) = attention_rows(model.train(), tokenizer, "a man is asleep")
     assert model.training
     np.testing.assert_array_equal(found.weights, expected[0].weights)
@@ -211,10 +211,10 @@ def test_pair_in_one_text_is_one_row_without_the_separator() -> None:
 def test_label_of_a_regression_and_of_several_labels() -> None:
     model, tokenizer = attentive("classifier", num_labels=1)
     (found,) = attention_rows(model, tokenizer, "a man")
-    logits = model.eval()(**tokenizer("a man", return_tensors="pt")).logits[0]  # type: ignore[no-untyped-call]
+    logits = model.eval()(**tokenizer("a man", return_tensors="pt")).logits[0]
     assert found.label == f"sentence: {logits.item():.3g}"
     model, tokenizer = attentive("classifier", problem_type="multi_label_classification")
-    (found,) = attention_rows(model.eval(), tokenizer, "a man")  # type: ignore[no-untyped-call]
+    (found,) = attention_rows(model.eval(), tokenizer, "a man")
     assert not model.training
     logits = model(**tokenizer("a man", return_tensors="pt")).logits[0]
     assert found.label == f"sentence: LABEL_{logits.argmax()} {logits.sigmoid().max():.0%}"

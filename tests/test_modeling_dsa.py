@@ -575,7 +575,7 @@ def test_every_layer_has_the_he_initialisation_of_its_dropout(scaling: str, pool
 
 @pytest.mark.parametrize("bound", [0.005, 0.05])
 def test_words_start_within_the_papers_range_and_padding_at_zero(bound: float) -> None:
-    table = DSAModel(small_config(vocab_size=500, unknown_init_range=bound)).get_input_embeddings().weight
+    table = DSAModel(small_config(vocab_size=500, unknown_init_range=bound)).get_parameter("embed_tokens.weight")
     assert torch.all(table[PAD] == 0)
     words = table[PAD + 1 :]
     assert 0.98 * bound < words.abs().max() <= bound

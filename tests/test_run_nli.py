@@ -25,6 +25,7 @@ import torch
 from accelerate.state import AcceleratorState, GradientState
 from safetensors.torch import load_file
 from small_runs import SMALL_SIZES, Row, as_words, pairs, same_tensors
+from transformers import BertConfig
 
 from modeling_dsa import DSAForNLI
 from modeling_dsa.tokenization import count_words
@@ -170,7 +171,7 @@ def test_tracker_is_tensorboard_where_it_is_installed(finished: Path) -> None:
 USE = """
 import json, sys
 import modeling_dsa
-from transformers import AutoModel, AutoModelForSequenceClassification, AutoTokenizer, pipeline
+from transformers import BertConfig, AutoModel, AutoModelForSequenceClassification, AutoTokenizer, pipeline
 folder, rows = sys.argv[1], json.load(open(sys.argv[2]))
 classify = pipeline("text-classification", folder)
 found = classify([{"text": row["premise"], "text_pair": row["hypothesis"]} for row in rows])
@@ -381,6 +382,25 @@ def test_nothing_is_half_written_when_saving_fails_and_the_same_command_ends_the
     assert run_nli(options) == 0
     assert read_results(tmp_path)["steps"] == 1
     assert {"model.safetensors", "attention.png"} <= {path.name for path in tmp_path.iterdir()}
+
+
+def test_a_model_of_another_family_is_refused(
+    tmp_path: Path, files: dict[str, Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    BertConfig().save_pretrained(tmp_path / "bert")
+    options = {name: value for name, value in one_update(files).items() if name.endswith("_file")}
+    assert run_nli(options | {"model_name_or_path": tmp_path / "bert", "output_dir": tmp_path / "out"}) == 2
+    assert "is a model of type 'bert': give one of type 'dsa'" in sentence(caplog)
+
+
+def test_a_sentence_that_cannot_be_drawn_does_not_cost_the_run(tmp_path: Path, files: dict[str, Any]) -> None:
+    lines = files["validation_file"].read_text().splitlines()
+    wordless = json.dumps(json.loads(lines[0]) | {"premise": "\u200b"})
+    validation = tmp_path / "validation.jsonl"
+    validation.write_text("\n".join([wordless, *lines[1:]]) + "\n")
+    assert run_nli(one_update(files, validation_file=validation, output_dir=tmp_path / "out")) == 0
+    assert (tmp_path / "out" / "model.safetensors").is_file()
+    assert not (tmp_path / "out" / "attention.png").exists()
 
 
 def test_no_tracker_where_none_is_wanted(tmp_path: Path, files: dict[str, Any]) -> None:
