@@ -18,7 +18,13 @@ from run_glue_style.tabulate import as_markdown, read_rows
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-TABLES = re.findall(r"<!-- table: (\S+) -->\n(.*?)<!-- end of table -->", README, flags=re.S)
+TABLES = [
+    found
+    for page in (ROOT / "README.md", *ROOT.glob("results/*/README.md"))
+    for found in re.findall(
+        r"<!-- table: (\S+) -->\n(.*?)<!-- end of table -->", page.read_text(encoding="utf-8"), flags=re.S
+    )
+]
 
 
 def block(name: str) -> str:
@@ -35,6 +41,13 @@ def test_tables_are_those_of_the_results(path: str, table: str) -> None:
 
 def test_there_is_a_table() -> None:
     assert TABLES
+
+
+def test_the_baseline_that_a_run_shows_is_a_result() -> None:
+    baseline = json.loads((SAMPLE_VECTORS.parent / "baseline.json").read_text(encoding="utf-8"))
+    result = json.loads((ROOT / baseline["results"]).read_text(encoding="utf-8"))
+    assert baseline["validation_accuracy"] == result["metrics"]["validation"]["accuracy"]
+    assert (baseline["setting"], baseline["seed"]) == (result["setting"], result["seed"])
 
 
 def test_links_lead_somewhere() -> None:
