@@ -14,4 +14,4 @@ def baseline_line() -> str:
     """What static self-attention, the paper's baseline, reached on these pairs, and with which recipe."""
     baseline = json.loads(_BASELINE.read_text(encoding="utf-8"))
     accuracy = f"{baseline['validation_accuracy']:.1%}"
-    return f"{baseline['setting']} with recipe {baseline['recipe']}: {accuracy} (mean of the runs in {baseline['results']})"
+    return f"{baseline['setting']} with recipe {baseline['recipe']}: {accuracy}, mean of {baseline['results']}"
