@@ -191,7 +191,7 @@ def _train_and_evaluate(
         "metrics": {name: trainer.evaluate(rows[name]) for name in splits},
         "best_step": progress.best["step"] if progress.best else None,
         "steps": progress.step,
-        "command": sys.argv,
+        "command": [Path(sys.argv[0]).name, *sys.argv[1:]],
         "train_seconds": round(progress.seconds, 1),
         "total_seconds": round(time.perf_counter() - started, 1),
         "words_per_second": round(progress.words / max(progress.seconds, 1e-9)),

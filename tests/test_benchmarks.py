@@ -21,15 +21,10 @@ def numbers(value: object) -> Iterator[float]:
         yield value
 
 
-def run(name: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, str(BENCHMARKS / name), *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
-
-
 @pytest.mark.parametrize(
     ("name", "arguments", "entries"),
     [
-        ("read_vectors.py", [], {"rows", "results"}),
+        ("read_vectors.py", ["--dimension", "5"], {"rows", "results"}),
         ("training_step.py", ["--threads", "1", "--embedding_size", "10"], {"step_ratio", "product_share"}),
     ],
 )
@@ -37,7 +32,8 @@ def test_a_benchmark_prints_a_table_and_writes_its_results(
     name: str, arguments: list[str], entries: set[str], tmp_path: Path
 ) -> None:
     output = tmp_path / "results" / "speed.json"
-    finished = run(name, "--quick", *arguments, "--output", str(output))
+    command = [sys.executable, str(BENCHMARKS / name), "--quick", *arguments, "--output", str(output)]
+    finished = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert finished.returncode == 0, finished.stderr
     table = [line for line in finished.stdout.splitlines() if line.startswith("|")]
     assert len(table) >= 4
@@ -46,17 +42,3 @@ def test_a_benchmark_prints_a_table_and_writes_its_results(
     assert entries <= results.keys()
     assert all(math.isfinite(number) and number >= 0 for number in numbers(results))
     assert list(output.parent.iterdir()) == [output]
-
-
-@pytest.mark.parametrize(
-    ("name", "arguments", "message"),
-    [
-        ("read_vectors.py", ["--rows", "2"], "give at least 20 rows"),
-        ("training_step.py", ["--threads", "0"], "give at least 1 thread"),
-        ("training_step.py", ["--rounds", "1000"], "give fewer rounds or smaller batches"),
-    ],
-)
-def test_a_benchmark_refuses_what_it_cannot_measure(name: str, arguments: list[str], message: str) -> None:
-    finished = run(name, *arguments)
-    assert finished.returncode == 2
-    assert message in finished.stderr
