@@ -1,38 +1,41 @@
-"""Texts from files, to take a vocabulary from."""
+"""Rows, lines and texts of files: JSON lines, tables and Parquet, each also packed with gzip."""
 
 import csv
+import gzip
 import json
-from collections.abc import Callable, Iterator, Sequence
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from io import BufferedIOBase
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
-_Rows = Iterator[tuple[str, Sequence[Any]]]  # where each row stands, and its values in the wanted columns
+Row: TypeAlias = Mapping[str, Any]
+Rows: TypeAlias = Iterator[tuple[str, Row]]  # where each row stands, such as "a.csv, line 7", and its values by column
 
 
 def read_texts(paths: Sequence[Path], columns: Sequence[str] = ()) -> list[str]:
     r"""Read the texts of files, in their order; an empty or missing value is no text.
 
     Args:
-        paths: UTF-8 files: `.txt` with one text a line, `.jsonl` with one object a line, `.csv` and `.tsv` with a
-            header (in `.tsv` quotes are plain characters), `.parquet` (which needs pyarrow).
+        paths: UTF-8 files: `.txt` with one text a line, and the other formats of `read_rows`.
         columns: The columns that hold texts, in all files but `.txt`.
 
     Raises:
         FileNotFoundError: There is no such file.
-        ValueError: A file has another ending or is broken, lacks a column, or a value is no text. The message says
-            where.
+        ValueError: As in `read_rows`, or no columns are given, or a value is no text. The message says where.
     """
     texts: list[str] = []
     for path in paths:
-        reader = _READERS.get(path.suffix.lower())
-        if reader is None:
-            raise ValueError(f"{path} has an unknown ending: give {', '.join(_READERS)}.")
-        if not path.exists():
-            raise FileNotFoundError(f"There is no file {path}: give files of texts.")
-        if path.is_dir():
-            raise ValueError(f"{path} is a folder: give the files in it.")
-        for place, values in reader(path, columns):
-            for value in values:
+        if file_ending(path) == ".txt":
+            texts.extend(line for _, line in read_lines(path) if line)
+            continue
+        for place, row in read_rows(path, columns or None):
+            if not columns:
+                raise ValueError(
+                    f"{path} has the columns {', '.join(row)}: say with --text_columns which hold the texts."
+                )
+            for value in row.values():
                 if value is not None and not isinstance(value, str):
                     raise ValueError(f"{place}: {value!r} is no text: mend the row or name another column.")
                 if value:
@@ -40,8 +43,87 @@ def read_texts(paths: Sequence[Path], columns: Sequence[str] = ()) -> list[str]:
     return texts
 
 
+def read_rows(path: Path, columns: Sequence[str] | None = None) -> Rows:
+    r"""Read a file's rows one after another; empty lines are no rows.
+
+    Args:
+        path: A UTF-8 file: `.jsonl` with one object a line, `.csv`, `.tsv` and tab-separated `.txt` with a header (in
+            these two quotes are plain characters), `.parquet` (which needs pyarrow), each also with `.gz` behind.
+        columns: The columns to read, which the file must have; None reads all that there are.
+
+    Returns:
+        Where each row stands, such as `a.csv, line 7`, and its values by column, in the order of `columns`. Values
+        are texts in tables, where a line that ends early has empty texts in its last columns, and of any type
+        elsewhere. Mistakes but for the ending come to light while the rows are read.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: The file has another ending or is broken, or lacks a column. The message says where.
+    """
+    return _READERS[file_ending(path)](path, columns)
+
+
+def read_lines(path: Path) -> Iterator[tuple[str, str]]:
+    """Read the lines of a UTF-8 file, also with `.gz` behind.
+
+    Yields:
+        Where the line stands, such as `a.txt, line 7`, and the line without its end.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: The file is not UTF-8 or no whole gzip file.
+    """
+    for number, line in enumerate(_lines(path), 1):
+        yield f"{path}, line {number}", line.rstrip("\r\n")
+
+
+def file_ending(path: Path) -> str:
+    """The ending that says how to read a file, in lower case and without `.gz`.
+
+    Raises:
+        ValueError: `read_rows` does not know it.
+    """
+    ending = Path(path.name.lower().removesuffix(".gz")).suffix
+    if ending not in _READERS:
+        raise ValueError(f"{path} has an unknown ending: give {', '.join(_READERS)} or one of them with .gz behind.")
+    return ending
+
+
+@contextmanager
+def open_parquet(path: Path) -> Iterator[Any]:
+    """Open a file as a `pyarrow.parquet.ParquetFile`, unpacked where it ends in `.gz`.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: pyarrow is not installed, or the file is no whole Parquet file; also while it is read.
+    """
+    try:
+        import pyarrow
+        from pyarrow import parquet
+    except ImportError as error:
+        raise ValueError(f'Reading {path} needs pyarrow: pip install "dsa-transformers[train]".') from error
+    try:
+        with _open(path) as file:
+            yield parquet.ParquetFile(file)
+    except pyarrow.ArrowException as error:
+        raise ValueError(f"{path} is no whole Parquet file: write or download it again.") from error
+
+
+@contextmanager
+def _open(path: Path) -> Iterator[BufferedIOBase]:
+    if not path.exists():
+        raise FileNotFoundError(f"There is no file {path}: give files of texts.")
+    if path.is_dir():
+        raise ValueError(f"{path} is a folder: give the files in it.")
+    try:
+        with gzip.open(path) if path.name.lower().endswith(".gz") else path.open("rb") as file:
+            yield file
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise ValueError(f"{path} is no whole gzip file ({error}): pack or download it again.") from error
+
+
 def _lines(path: Path) -> Iterator[str]:
-    with path.open("rb") as file:
+    with _open(path) as file:
         for number, line in enumerate(file, 1):
             try:
                 yield line.decode("utf-8-sig" if number == 1 else "utf-8")
@@ -49,12 +131,7 @@ def _lines(path: Path) -> Iterator[str]:
                 raise ValueError(f"{path}, line {number} is not UTF-8: save the file as UTF-8.") from error
 
 
-def _txt_rows(path: Path, columns: Sequence[str]) -> _Rows:  # noqa: ARG001  (a .txt has no columns)
-    for number, line in enumerate(_lines(path), 1):
-        yield f"{path}, line {number}", [line.rstrip("\r\n")]
-
-
-def _json_rows(path: Path, columns: Sequence[str]) -> _Rows:
+def _json_rows(path: Path, columns: Sequence[str] | None) -> Rows:
     for number, line in enumerate(_lines(path), 1):
         if not line.strip():
             continue
@@ -62,66 +139,62 @@ def _json_rows(path: Path, columns: Sequence[str]) -> _Rows:
         try:
             row = json.loads(line)
         except json.JSONDecodeError as error:
-            raise ValueError(f"{place} is broken JSON ({error.msg}): mend or remove it.") from error
+            what = f"{error.msg} at character {error.pos + 1}"
+            raise ValueError(f"{place} is broken JSON ({what}): mend or remove it.") from error
         if not isinstance(row, dict):
-            raise ValueError(f'{place} is no JSON object: each line must be one, such as {{"text": "..."}}.')
-        _check_columns(place, columns, list(row))
-        yield place, [row[column] for column in columns]
+            found, example = repr(line[:80].strip()), '{"text": "..."}'
+            raise ValueError(f"{place} is no JSON object but {found}: each line must be one, such as {example}.")
+        yield place, {column: row[column] for column in _wanted(place, columns, list(row))}
 
 
-def _csv_rows(path: Path, columns: Sequence[str]) -> _Rows:
-    return _table_rows(path, columns, csv.reader(_lines(path), strict=True))
+def _tab_rows(path: Path, columns: Sequence[str] | None) -> Rows:
+    # Not the csv module: SNLI's sentences have lone quotes, which are plain characters in these files.
+    lines = (line.rstrip("\r\n").split("\t") for line in _lines(path))
+    return _table_rows(enumerate(lines, 1), path, columns)
 
 
-def _tsv_rows(path: Path, columns: Sequence[str]) -> _Rows:
-    return _table_rows(path, columns, csv.reader(_lines(path), delimiter="\t", quoting=csv.QUOTE_NONE))
-
-
-def _table_rows(path: Path, columns: Sequence[str], rows: Any) -> _Rows:
+def _csv_rows(path: Path, columns: Sequence[str] | None) -> Rows:
+    rows = csv.reader(_lines(path), strict=True)
     try:
-        header: list[str] = next(rows, [])
-        _check_columns(str(path), columns, header)
-        wanted = [header.index(column) for column in columns]
-        for fields in rows:
-            place = f"{path}, line {rows.line_num}"
-            if len(fields) > len(header):
-                raise ValueError(f"{place} has {len(fields)} fields, but the header {len(header)}: mend or remove it.")
-            # A line may end early, without its last, empty fields.
-            yield place, [fields[index] for index in wanted if index < len(fields)]
+        yield from _table_rows(((rows.line_num, fields) for fields in rows), path, columns)
     except csv.Error as error:
         raise ValueError(f"{path}, line {rows.line_num} is broken ({error}): mend or remove it.") from error
 
 
-def _parquet_rows(path: Path, columns: Sequence[str]) -> _Rows:
-    try:
-        import pyarrow
-        from pyarrow import parquet
-    except ImportError as error:
-        raise ValueError(f'Reading {path} needs pyarrow: pip install "dsa-transformers[train]".') from error
-    try:
-        with parquet.ParquetFile(path) as file:
-            _check_columns(str(path), columns, file.schema_arrow.names)
-            number = 0
-            for batch in file.iter_batches(columns=list(columns)):
-                for values in zip(*(batch.column(column).to_pylist() for column in columns), strict=True):
-                    number += 1
-                    yield f"{path}, row {number}", values
-    except pyarrow.ArrowException as error:
-        raise ValueError(f"{path} is no whole Parquet file: write or download it again.") from error
+def _table_rows(lines: Iterator[tuple[int, list[str]]], path: Path, columns: Sequence[str] | None) -> Rows:
+    _, header = next(lines, (1, []))
+    wanted = [(column, header.index(column)) for column in _wanted(str(path), columns, header)]
+    for number, fields in lines:
+        if not any(fields):
+            continue
+        place = f"{path}, line {number}"
+        # A field too many means that a separator is in a text.
+        if len(fields) > len(header):
+            raise ValueError(f"{place} has {len(fields)} fields, but the header {len(header)}: mend or remove it.")
+        # A line may end early, without its last, empty fields.
+        yield place, {column: fields[index] if index < len(fields) else "" for column, index in wanted}
 
 
-def _check_columns(place: str, wanted: Sequence[str], there: Sequence[str]) -> None:
-    missing = [column for column in wanted if column not in there]
-    if missing:
-        raise ValueError(f"{place} has no column {missing[0]!r}: it has {', '.join(there)}.")
-    if not wanted:
-        raise ValueError(f"{place} has the columns {', '.join(there)}: say with --text_columns which hold the texts.")
+def _parquet_rows(path: Path, columns: Sequence[str] | None) -> Rows:
+    with open_parquet(path) as table:
+        wanted = list(_wanted(str(path), columns, table.schema_arrow.names))
+        rows = (row for batch in table.iter_batches(columns=wanted) for row in batch.to_pylist())
+        for number, row in enumerate(rows, 1):
+            yield f"{path}, row {number}", {column: row[column] for column in wanted}
 
 
-_READERS: dict[str, Callable[[Path, Sequence[str]], _Rows]] = {
-    ".txt": _txt_rows,
+def _wanted(place: str, columns: Sequence[str] | None, there: Sequence[str]) -> Sequence[str]:
+    """The columns to read of those that are there."""
+    for column in columns or ():
+        if column not in there:
+            raise ValueError(f"{place} has no column {column!r}: it has {', '.join(there) or 'none'}.")
+    return there if columns is None else columns
+
+
+_READERS: dict[str, Callable[[Path, Sequence[str] | None], Rows]] = {
+    ".txt": _tab_rows,
     ".jsonl": _json_rows,
     ".csv": _csv_rows,
-    ".tsv": _tsv_rows,
+    ".tsv": _tab_rows,
     ".parquet": _parquet_rows,
 }

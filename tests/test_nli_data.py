@@ -98,8 +98,8 @@ def test_splits_keep_their_names_and_the_dropped_rows_are_logged(
         with caplog.at_level(logging.INFO):
             splits = load_nli_files(files)
         assert {name: len(split) for name, split in splits.items()} == {"train": 3, "validation_matched": 2}
-        assert "split 'train': 1 of 4 pairs dropped" in caplog.text
-        assert "split 'validation_matched': 0 of 2 pairs dropped" in caplog.text
+        assert "split 'train': 1 of 4 rows dropped, without a label" in caplog.text
+        assert "split 'validation_matched': 0 of 2 rows dropped, without a label" in caplog.text
 
 
 def test_short_column_names_numbers_and_untidy_labels(tmp_path: Path) -> None:
@@ -170,24 +170,28 @@ GOOD = '{"premise": "a", "hypothesis": "b", "label": 0}\n'
         ("a.csv", HEADER + "a,b,3\n", r"line 2: the label '3' is unknown"),
         ("a.jsonl", GOOD + GOOD.replace("0", "null"), r"a\.jsonl, line 2: the label None is unknown"),
         ("a.csv", "premise,label\na,0\n", r"a\.csv, line 2: there is no column sentence2 or hypothesis, only premise"),
-        ("a.txt", "gold_label\tsentence1\tsentence2\nneutral\ta\n", r"line 2: there is no column sentence2"),
-        ("a.txt", "label\tpremise\thypothesis\n0\ta\tb\tc\n", r"line 2: there are 4 fields, but the header has 3"),
+        (
+            "a.txt",
+            "gold_label\tsentence1\tsentence2\nneutral\ta\n",
+            r"a\.txt, line 2: the hypothesis is '', not a sentence",
+        ),
+        ("a.txt", "label\tpremise\thypothesis\n0\ta\tb\tc\n", r"a\.txt, line 2 has 4 fields, but the header 3: mend"),
         ("a.jsonl", GOOD + "\n" + GOOD.replace('"b"', "null"), r"a\.jsonl, line 3: the hypothesis is None, not a sent"),
         ("a.csv", HEADER + "  ,b,0\n", r"line 2: the premise is '  ', not a sentence"),
         ("a.jsonl", GOOD.replace('"a"', "5"), r"line 1: the premise is 5, not a sentence"),
         ("a.jsonl", GOOD.replace('"a"', r'"a\ud83d"'), r"line 1: the premise is 'a\\ud83d', not a sentence"),
-        ("a.jsonl", GOOD + '{"premise": \n', r"a\.jsonl, line 2: broken JSON \(Expecting value at character"),
-        ("a.jsonl", "[0, 1]\n", r"line 1: each line must be a JSON object, not '\[0, 1\]'"),
-        ("a.csv", HEADER + '"a,b,0\n', r"line 2: broken CSV"),
-        ("a.tsv", b"label\tpremise\thypothesis\n0\ta\xff\tb\n", r"a\.tsv, line 2: this is not UTF-8 text"),
+        ("a.jsonl", GOOD + '{"premise": \n', r"a\.jsonl, line 2 is broken JSON \(Expecting value at character"),
+        ("a.jsonl", "[0, 1]\n", r"line 1 is no JSON object but '\[0, 1\]': each line must be"),
+        ("a.csv", HEADER + '"a,b,0\n', r"a\.csv, line 2 is broken \(unexpected end of data\)"),
+        ("a.tsv", b"label\tpremise\thypothesis\n0\ta\xff\tb\n", r"a\.tsv, line 2 is not UTF-8: save the file as UTF-8"),
         ("a.jsonl", "", r"a\.jsonl: the file holds no rows"),
         ("a.csv", HEADER, r"a\.csv: the file holds no rows"),
         ("a.tsv", "", r"a\.tsv: the file holds no rows"),
-        ("a.csv", HEADER + "a,b,-\n", r"a\.csv, split 'train': there is no row with a gold label"),
-        ("a.parquet", "PAR1", r"a\.parquet: this is not a whole Parquet file"),
-        ("a.csv.gz", "label", r"a\.csv\.gz: this is not a whole gzip file"),
-        ("b.csv.gz", gzip.compress(HEADER.encode() + b"a,b,0\n")[:-8], r"b\.csv\.gz: this is not a whole gzip file"),
-        ("a.json", GOOD, r"a\.json, split 'train': unknown ending; give \.jsonl, "),
+        ("a.csv", HEADER + "a,b,-\n", r"a\.csv, split 'train': there is no row with a label"),
+        ("a.parquet", "PAR1", r"a\.parquet is no whole Parquet file"),
+        ("a.csv.gz", "label", r"a\.csv\.gz is no whole gzip file"),
+        ("b.csv.gz", gzip.compress(HEADER.encode() + b"a,b,0\n")[:-8], r"b\.csv\.gz is no whole gzip file"),
+        ("a.json", GOOD, r"a\.json has an unknown ending: give \.txt, \.jsonl, "),
     ],
 )
 def test_mistakes_in_a_file_are_one_clear_sentence(

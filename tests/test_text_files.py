@@ -1,5 +1,6 @@
 """modeling_dsa.text_files: every format, and a mistake in each place."""
 
+import gzip
 import json
 import re
 from pathlib import Path
@@ -8,7 +9,7 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
-from modeling_dsa.text_files import read_texts
+from modeling_dsa.text_files import read_lines, read_rows, read_texts
 
 
 def write(folder: Path, name: str, content: str | bytes) -> Path:
@@ -44,13 +45,18 @@ def test_csv_holds_line_ends_in_quotes_and_rows_that_end_early(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("name", "content", "columns", "message"),
     [
-        ("a.json", "", ["text"], "a.json has an unknown ending: give .txt, .jsonl, .csv, .tsv, .parquet."),
+        (
+            "a.json",
+            "",
+            ["text"],
+            "a.json has an unknown ending: give .txt, .jsonl, .csv, .tsv, .parquet or one of them with .gz",
+        ),
         ("a.txt", b"good\nbad \xff\n", [], "a.txt, line 2 is not UTF-8"),
         ("a.jsonl", '{"text": "a"}\n{"text": ', ["text"], "a.jsonl, line 2 is broken JSON"),
         ("a.jsonl", '\n["a"]', ["text"], "a.jsonl, line 2 is no JSON object"),
         ("a.jsonl", '{"text": "a"}\n{"id": 1, "t": 2}', ["text"], "line 2 has no column 'text': it has id, t."),
         ("a.jsonl", '{"text": 5}', ["text"], "a.jsonl, line 1: 5 is no text"),
-        ("a.jsonl", '{"id": 5, "text": "a"}', [], "line 1 has the columns id, text: say with --text_columns"),
+        ("a.jsonl", '{"id": 5, "text": "a"}', [], "a.jsonl has the columns id, text: say with --text_columns"),
         ("a.csv", "id,text\n1,a\n", ["id", "txt"], "a.csv has no column 'txt': it has id, text."),
         ("a.csv", "id,text\n1,a\n", [], "a.csv has the columns id, text: say with --text_columns"),
         ("a.csv", "id,text\n1,a\n1,b,c\n", ["text"], "a.csv, line 3 has 3 fields, but the header 2"),
@@ -77,3 +83,52 @@ def test_missing_file_folder_and_parquet_column(tmp_path: Path) -> None:
         read_texts([tmp_path / "d.parquet"], ["txt"])
     with pytest.raises(ValueError, match=r"d\.parquet, row 1: 1 is no text"):
         read_texts([tmp_path / "d.parquet"], ["id"])
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_rows_have_a_place_and_the_wanted_columns_in_their_order(tmp_path: Path, packed: bool) -> None:
+    rows = [{"id": "1", "text": "a", "other": "x"}, {"id": "2", "text": 'lone " quote', "other": ""}]
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), tmp_path / "a.parquet")
+    tabs = '\ufeffid\ttext\tother\r\n1\ta\tx\r\n\r\n2\tlone " quote\r\n'
+    paths = {
+        write(tmp_path, "a.txt", tabs): ["line 2", "line 4"],
+        write(tmp_path, "a.tsv", tabs): ["line 2", "line 4"],
+        write(tmp_path, "a.csv", 'id,text,other\n"1",a,x\n2,"lone "" quote"\n'): ["line 2", "line 3"],
+        write(tmp_path, "a.jsonl", "\n" + "\n".join(map(json.dumps, rows))): ["line 2", "line 3"],
+        tmp_path / "a.parquet": ["row 1", "row 2"],
+    }
+    for path, places in paths.items():
+        source = write(tmp_path, path.name + ".GZ", gzip.compress(path.read_bytes())) if packed else path
+        found = list(read_rows(source))
+        assert [place for place, _ in found] == [f"{source}, {place}" for place in places]
+        assert [row for _, row in found] == rows
+        assert [list(row.items()) for _, row in read_rows(source, ["text", "id"])] == [
+            [("text", row["text"]), ("id", row["id"])] for row in rows
+        ]
+        with pytest.raises(ValueError, match=r"has no column 'none': it has id, text, other\."):
+            list(read_rows(source, ["id", "none"]))
+
+
+def test_row_of_several_lines_stands_at_its_last(tmp_path: Path) -> None:
+    path = write(tmp_path, "a.csv", 'id,text\n1,"a\r\n\nb"\n2,c\n')
+    assert [(place, row["text"]) for place, row in read_rows(path)] == [
+        (f"{path}, line 4", "a\r\n\nb"),
+        (f"{path}, line 5", "c"),
+    ]
+
+
+def test_lines_keep_their_spaces_and_number(tmp_path: Path) -> None:
+    path = write(tmp_path, "a.txt.gz", gzip.compress("\ufeffa \r\n\n b\u2028c".encode()))
+    assert list(read_lines(path)) == [
+        (f"{path}, line 1", "a "),
+        (f"{path}, line 2", ""),
+        (f"{path}, line 3", " b\u2028c"),
+    ]
+    assert read_texts([path]) == ["a ", " b\u2028c"]
+
+
+@pytest.mark.parametrize("content", [b"id,text", gzip.compress(b"id,text\n1,a\n" * 1000)[:-9]])
+def test_broken_gzip_file(tmp_path: Path, content: bytes) -> None:
+    path = write(tmp_path, "a.csv.gz", content)
+    with pytest.raises(ValueError, match=re.escape(f"{path} is no whole gzip file (")):
+        read_texts([path], ["text"])
