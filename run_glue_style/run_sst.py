@@ -1,0 +1,116 @@
+"""Train and evaluate a sentence encoder on the sentiment of the Stanford Sentiment Treebank (SST-2 and SST-5).
+
+`accelerate launch run_glue_style/run_sst.py --setting dsa-single-sst2 --train_file train.txt --validation_file dev.txt
+--test_file test.txt --vectors glove.840B.300d.zip` trains on the treebank's own files of trees; --dataset_name names a
+data set of sentences instead.
+"""
+
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import ClassVar
+
+if sys.path[0] == str(Path(__file__).resolve().parent):
+    # Python puts a script's own folder first, where its modules would hide packages of the same name.
+    sys.path[0] = str(Path(__file__).resolve().parents[1])
+
+from datasets import DatasetDict
+
+from modeling_dsa import DSAConfig, DSAForSequenceClassification
+from run_glue_style.arguments import parse_arguments
+from run_glue_style.classification import Task, run_script, train_and_evaluate
+from run_glue_style.settings import setting_folder
+from run_glue_style.sst_data import LABEL_NAMES, Classes, fingerprint, load_sst_dataset, load_sst_files
+
+
+@dataclass
+class DataArguments:
+    """The sentences: a data set, or files."""
+
+    _argument_group_name: ClassVar[str] = "data"
+
+    classes: Classes = field(
+        default=2, metadata={"help": "2 for SST-2 (negative, positive), 5 for SST-5 (very negative to very positive)."}
+    )
+    dataset_name: str | None = field(
+        default=None, metadata={"help": "Data set on the Hub, such as stanfordnlp/sst2 or SetFit/sst5."}
+    )
+    dataset_config_name: str | None = field(default=None, metadata={"help": "Its configuration, where it has several."})
+    train_file: Path | None = field(
+        default=None,
+        metadata={"help": "Sentences to train on: the treebank's trees (.txt), or .jsonl, .parquet, .csv or .tsv."},
+    )
+    validation_file: Path | None = field(default=None, metadata={"help": "Sentences that choose the best weights."})
+    test_file: Path | None = field(default=None, metadata={"help": "Sentences that are read once, at the end."})
+    phrases: bool = field(
+        default=False, metadata={"help": "Train on all phrases of the trees in train_file, not only on sentences."}
+    )
+
+
+def make_task(arguments: DataArguments) -> Task:
+    """The task for these options.
+
+    Raises:
+        ValueError: Options contradict each other: neither a data set nor files for training and validation, or both; a
+            configuration without its data set; or phrases of a data set.
+    """
+    files = {
+        name: path
+        for name, path in (
+            ("train", arguments.train_file),
+            ("validation", arguments.validation_file),
+            ("test", arguments.test_file),
+        )
+        if path is not None
+    }
+    classes, name = arguments.classes, arguments.dataset_name
+    if name is not None and files:
+        raise ValueError("Give either --dataset_name or files, and not both.")
+    if name is None and arguments.dataset_config_name is not None:
+        raise ValueError("--dataset_config_name belongs to a --dataset_name: give that too.")
+    if name is None and not {"train", "validation"} <= set(files):
+        raise ValueError("Say what the data are: both --train_file and --validation_file, or --dataset_name.")
+    if name is not None and arguments.phrases:
+        raise ValueError("--phrases needs trees: give the treebank's .txt files instead of --dataset_name.")
+
+    def load() -> DatasetDict:
+        if name is not None:
+            return load_sst_dataset(name, classes, arguments.dataset_config_name)
+        return load_sst_files(files, classes, arguments.phrases)
+
+    return Task(
+        name=f"sst{classes}",
+        model_class=DSAForSequenceClassification,
+        text_columns=("sentence",),
+        label_names=LABEL_NAMES[classes],
+        load=load,
+        source=name or ", ".join(path.name for path in files.values()),
+        default_vectors=None,
+        baseline=None,
+        example=("A gripping film with a great cast.",),
+        fingerprint=fingerprint,
+    )
+
+
+def check_setting(setting: str, classes: Classes) -> None:
+    """Refuse a setting for the other number of classes, which would train another task than its name says.
+
+    Raises:
+        ValueError: The setting's classes are those of SST, but of the other number; or it cannot be read.
+    """
+    names = tuple(DSAConfig.get_config_dict(setting_folder(setting))[0].get("id2label", {}).values())
+    if names != LABEL_NAMES[classes] and names in LABEL_NAMES.values():
+        raise ValueError(f"The setting {setting} has {len(names)} classes: give --classes {len(names)}.")
+
+
+def main() -> None:
+    """Read the command line, train, evaluate and say what came out."""
+    data, model, recipe, run, overrides = parse_arguments([DataArguments], __doc__)
+    task = make_task(data)
+    if model.setting is not None:
+        check_setting(model.setting, data.classes)
+    train_and_evaluate(task, model, recipe, run, overrides)
+
+
+if __name__ == "__main__":
+    sys.exit(run_script(main))
