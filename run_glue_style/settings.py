@@ -1,6 +1,7 @@
 """Published settings and recipes, found by name from a checkout and from an installed package alike."""
 
 import difflib
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ def setting_folder(name: str) -> Path:
     for folder in (CONFIGURATION / name, Path(name)):
         if (folder / "config.json").is_file():
             return folder
-    raise ValueError(f"There is no setting '{name}'. {_suggestion(name, setting_names())}")
+    raise ValueError(f"There is no setting '{name}'. {suggestion(name, setting_names())}")
 
 
 def recipe_path(recipe: str | None, setting: Path | None) -> Path | None:
@@ -45,8 +46,21 @@ def recipe_path(recipe: str | None, setting: Path | None) -> Path | None:
     for path in (CONFIGURATION / "recipes" / f"{recipe}.yaml", Path(recipe)):
         if path.is_file():
             return path
-    names = sorted(path.stem for path in (CONFIGURATION / "recipes").glob("*.yaml"))
-    raise ValueError(f"There is no recipe '{recipe}'. {_suggestion(recipe, names)}")
+    names = (path.stem for path in (CONFIGURATION / "recipes").glob("*.yaml"))
+    raise ValueError(f"There is no recipe '{recipe}'. {suggestion(recipe, names)}")
+
+
+def table_path(name: str) -> Path:
+    """File of a paper's table, in `configuration/tables`.
+
+    Raises:
+        ValueError: There is no such table.
+    """
+    path = CONFIGURATION / "tables" / f"{name}.yaml"
+    if not path.is_file():
+        names = (path.stem for path in path.parent.glob("*.yaml"))
+        raise ValueError(f"There is no table '{name}'. {suggestion(name, names)}")
+    return path
 
 
 def read_recipe(path: Path) -> dict[str, Any]:
@@ -64,6 +78,8 @@ def read_recipe(path: Path) -> dict[str, Any]:
     return recipe
 
 
-def _suggestion(name: str, names: list[str]) -> str:
+def suggestion(name: str, names: Iterable[str]) -> str:
+    """The end of the sentence about an unknown name: the one that it is close to, or all there are."""
+    names = sorted(names)
     close = difflib.get_close_matches(name, names, n=1)
     return f"Did you mean '{close[0]}'?" if close else f"There are: {', '.join(names) or 'none'}."

@@ -1,7 +1,8 @@
 """Write a folder of runs as one table: `python -m run_glue_style.tabulate results/snli`.
 
 Each run is a file FOLDER/ROW/NAME.json, an all_results.json; the files of one ROW are its seeds. The table goes to
-FOLDER/table.md.
+FOLDER/table.md. A folder of `reproduce`, which has a table.json, gets the paper's table instead, with table.json and
+plot.png.
 """
 
 import argparse
@@ -10,6 +11,11 @@ import statistics
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+from .comparison import Comparison, mean_and_spread
+from .comparison_plot import draw_comparison
+from .published import read_published
+from .results import filled_folder, write_json
 
 
 def read_rows(folder: Path) -> dict[str, list[dict[str, Any]]]:
@@ -24,12 +30,6 @@ def read_rows(folder: Path) -> dict[str, list[dict[str, Any]]]:
     if not rows:
         raise ValueError(f"{folder} has no runs: put each all_results.json at {folder}/ROW/NAME.json.")
     return rows
-
-
-def mean_and_spread(values: Sequence[float]) -> str:
-    """Mean in percent and, for several runs, the standard deviation over them."""
-    mean = f"{100 * statistics.mean(values):.2f}"
-    return mean if len(values) == 1 else f"{mean} ± {100 * statistics.stdev(values):.2f}"
 
 
 def as_markdown(rows: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
@@ -52,16 +52,50 @@ def as_markdown(rows: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def read_comparison(folder: Path) -> Comparison | None:
+    """The paper's table that `reproduce` fills in this folder, with the runs that are there now; None in others.
+
+    Raises:
+        ValueError: The folder has no runs, or they do not fit into one table.
+    """
+    path = folder / "table.json"
+    if not path.is_file():
+        return None
+    written = json.loads(path.read_text(encoding="utf-8"))
+    return Comparison(read_published(written["table"]), read_rows(folder), written["quick"])
+
+
+def write_comparison(comparison: Comparison, folder: Path) -> None:
+    """Write table.md, table.json and plot.png."""
+    with filled_folder(folder) as beside:
+        (beside / "table.md").write_text(comparison.as_markdown(), encoding="utf-8")
+        write_json(comparison.as_json(), beside / "table.json")
+        draw_comparison(comparison, beside / "plot.png")
+
+
+def table_of(folder: Path) -> str:
+    """What table.md of this folder says, made from its runs.
+
+    Raises:
+        ValueError: The folder has no runs, or they do not fit into one table.
+    """
+    comparison = read_comparison(folder)
+    return as_markdown(read_rows(folder)) if comparison is None else comparison.as_markdown()
+
+
 def main() -> None:
     """Read the command line and write the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, help="Folder of the runs.")
     folder = parser.parse_args().folder
     try:
-        table = as_markdown(read_rows(folder))
+        table, comparison = table_of(folder), read_comparison(folder)
     except ValueError as error:
         parser.error(str(error))
-    (folder / "table.md").write_text(table, encoding="utf-8")
+    if comparison is None:
+        (folder / "table.md").write_text(table, encoding="utf-8")
+    else:
+        write_comparison(comparison, folder)
     print(table)  # noqa: T201  (this is the command's answer)
 
 

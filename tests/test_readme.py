@@ -14,7 +14,7 @@ from small_runs import SMALL_SIZES, pairs, small_tokenizer
 from modeling_dsa import DSAConfig, DSAForNLI
 from run_glue_style.nli_data import LABEL_NAMES
 from run_glue_style.sample import SAMPLE_VECTORS
-from run_glue_style.tabulate import as_markdown, read_rows
+from run_glue_style.tabulate import table_of
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -36,7 +36,7 @@ def block(name: str) -> str:
 @pytest.mark.parametrize(("path", "table"), TABLES)
 def test_tables_are_those_of_the_results(path: str, table: str) -> None:
     assert table == (ROOT / path).read_text(encoding="utf-8")
-    assert table == as_markdown(read_rows((ROOT / path).parent))
+    assert table == table_of((ROOT / path).parent)
 
 
 def test_there_is_a_table() -> None:

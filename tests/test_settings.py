@@ -10,7 +10,14 @@ from transformers import HfArgumentParser
 
 from modeling_dsa import DSAConfig
 from run_glue_style.arguments import RunArguments, TrainingRecipe
-from run_glue_style.settings import CONFIGURATION, read_recipe, recipe_path, setting_folder, setting_names
+from run_glue_style.settings import (
+    CONFIGURATION,
+    read_recipe,
+    recipe_path,
+    setting_folder,
+    setting_names,
+    table_path,
+)
 
 REPOSITORY = Path(__file__).parents[1]
 
@@ -63,6 +70,15 @@ def test_recipe_by_name_path_and_mistake(tmp_path: Path, monkeypatch: pytest.Mon
     assert recipe_path(None, None) is None
     with pytest.raises(ValueError, match=r"no recipe 'quik'. Did you mean 'quick'"):
         recipe_path("quik", None)
+
+
+def test_table_by_name_and_mistake() -> None:
+    assert table_path("sst") == CONFIGURATION / "tables" / "sst.yaml"
+    assert "tables" not in setting_names()
+    with pytest.raises(ValueError, match=r"no table 'snil'. Did you mean 'snli'"):
+        table_path("snil")
+    with pytest.raises(ValueError, match=r"There are: fnc1, snli, sst"):
+        table_path("x")
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,212 @@
+"""Our runs beside a paper's figures, as Markdown and as JSON."""
+
+import re
+import statistics
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from operator import getitem
+from typing import Any
+
+from .published import PublishedTable
+
+Run = Mapping[str, Any]
+
+# What is equal in the runs of one setting, which differ in nothing but the seed.
+SAME_IN_A_SETTING = ("setting", "model", "recipe", "mixed_precision", "vectors", "data")
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A figure of one system.
+
+    Attributes:
+        ours: A share for each run; empty where there is none.
+        published: The paper's figure in percent, if it has one.
+    """
+
+    ours: Sequence[float]
+    published: float | None
+
+
+class Comparison:
+    """A paper's table with our runs in it."""
+
+    def __init__(self, table: PublishedTable, runs: Mapping[str, Sequence[Run]], quick: bool) -> None:
+        """Put runs into a table.
+
+        Args:
+            table: The paper's table.
+            runs: The all_results.json of each setting's runs.
+            quick: Whether the runs are a trial that only shows that everything works.
+
+        Raises:
+            ValueError: A setting is not the table's, runs of one setting differ in more than their seed, or settings
+                of one part have different data.
+        """
+        parts = table.parts_of_settings()
+        first: dict[str, str] = {}
+        for setting, of_setting in runs.items():
+            if setting not in parts:
+                raise ValueError(f"There are runs of '{setting}', which is no setting of the table '{table.name}'.")
+            _refuse_differences(setting, of_setting)
+            other = first.setdefault(parts[setting], setting)
+            if of_setting[0]["data"] != runs[other][0]["data"]:
+                raise ValueError(
+                    f"The runs of {other} and {setting} have different data, so they make no table: "
+                    "run both on the same files."
+                )
+        self.table, self.runs, self.quick = table, runs, quick
+
+    def title(self) -> str:
+        """What the table shows."""
+        trial = " Only a quick trial: a few updates on few rows show that everything works." if self.quick else ""
+        return f"{self.table.title}: our runs beside the published figures.{trial}"
+
+    def cell(self, system: str, column: str) -> Cell:
+        """The figure of a system in a column."""
+        place = self.table.columns[column]
+        runs = self.runs.get(f"{system}-{place.part}", ())
+        ours = [float(reduce(getitem, place.metric.split("."), run["metrics"])) for run in runs]
+        return Cell(ours, self.table.systems[system].published.get(column))
+
+    def published_columns(self) -> set[str]:
+        """Columns for which the paper has a figure."""
+        return {column for system in self.table.systems.values() for column in system.published}
+
+    def as_markdown(self) -> str:
+        """Title, table and what a reader must know, for table.md."""
+        published = self.published_columns()
+        header = ["system"]
+        for column in self.table.columns:
+            header += [column, "published"] if column in published else [column]
+        lines = [_line([*header, "runs", "parameters"]), "|---" * (len(header) + 2) + "|"]
+        for system in self.table.systems:
+            words = [system]
+            for column in self.table.columns:
+                cell = self.cell(system, column)
+                words.append(mean_and_spread(cell.ours) if cell.ours else "–")
+                if column in published:
+                    words.append("–" if cell.published is None else f"{cell.published:.{self.table.decimals}f}")
+            runs = [self.runs.get(f"{system}-{part}", ()) for part in self.table.parts]
+            words.append(_joined(str(len(of_part)) for of_part in runs))
+            words.append(_joined(f"{of_part[0]['trained_parameters']:,}" if of_part else "–" for of_part in runs))
+            lines.append(_line(words))
+        return "\n".join([f"**{self.title()}**", "", *lines, "", self.notes()]) + "\n"
+
+    def as_json(self) -> dict[str, Any]:
+        """The same for table.json; all figures in percent."""
+        rows = {}
+        for system, row in self.table.systems.items():
+            figures = {}
+            for column in self.table.columns:
+                cell = self.cell(system, column)
+                ours = [100 * share for share in cell.ours]
+                figures[column] = {
+                    "ours": ours,
+                    "mean": statistics.mean(ours) if ours else None,
+                    "standard_deviation": statistics.stdev(ours) if len(ours) > 1 else None,
+                    "published": cell.published,
+                }
+            settings = (f"{system}-{part}" for part in self.table.parts)
+            rows[system] = {
+                "called_in_the_paper": row.called,
+                "figures": figures,
+                "seeds": {name: [run["seed"] for run in self.runs[name]] for name in settings if name in self.runs},
+            }
+        return {
+            "table": self.table.name,
+            "quick": self.quick,
+            "title": self.title(),
+            "rows": rows,
+            "notes": self.notes(),
+        }
+
+    def notes(self) -> str:
+        """Data, vectors, recipe and options of our runs, and how the published figures were made otherwise."""
+        table, used = self.table, self.table.published_with
+        sentences = [
+            "In percent; ±: standard deviation over the seeds; –: none.",
+            f"Data: {self._grouped(_data)}.",
+            f"Word vectors: {self._grouped(_vectors)}.",
+            f"Recipe: {self._grouped(_recipe)}.",
+            f"Options: {self._grouped(self._options)}.",
+            f"Published: {table.source}, with {used.vectors}"
+            + (f" and {used.train_rows:,} training rows." if used.train_rows else "."),
+        ]
+        runs = [of_setting[0] for of_setting in self.runs.values()]
+        others = []
+        if not all(re.search(used.vectors_file, run["vectors"] or "", flags=re.IGNORECASE) for run in runs):
+            others.append("word vectors")
+        if used.train_rows and any(run["data"]["train"]["rows"] != used.train_rows for run in runs):
+            others.append("training rows")
+        if others:
+            sentences.append(f"Ours have other {' and '.join(others)}, so the two are not directly comparable.")
+        return " ".join([*sentences, table.note]).strip()
+
+    def _grouped(self, describe: Callable[[Run], str]) -> str:
+        """What `describe` says of the settings, each answer once, with its settings where there are several."""
+        groups: dict[str, list[str]] = {}
+        for setting, runs in self.runs.items():
+            groups.setdefault(describe(runs[0]), []).append(setting)
+        if len(groups) == 1:
+            return next(iter(groups))
+        return "; ".join(f"{text} ({', '.join(settings)})" for text, settings in groups.items())
+
+    def _options(self, run: Run) -> str:
+        of_parts = {name for options in self.table.parts.values() for name in options}
+        said_elsewhere = {"setting", "seed", "output_dir", "recipe", "vectors", *self.table.files, *of_parts}
+        options = without_options(run["command"][1:], said_elsewhere)
+        return f"`{' '.join(options)}`" if options else "none"
+
+
+def mean_and_spread(values: Sequence[float]) -> str:
+    """Mean in percent and, for several runs, the standard deviation over them."""
+    mean = f"{100 * statistics.mean(values):.2f}"
+    return mean if len(values) == 1 else f"{mean} ± {100 * statistics.stdev(values):.2f}"
+
+
+def without_options(words: Sequence[str], names: Collection[str]) -> list[str]:
+    """A command line's words without these options and their values."""
+    kept, dropping = [], False
+    for word in words:
+        if word.startswith("--"):
+            dropping = word[2:].split("=")[0] in names
+        if not dropping:
+            kept.append(word)
+    return kept
+
+
+def _refuse_differences(setting: str, runs: Sequence[Run]) -> None:
+    for run in runs[1:]:
+        for what in SAME_IN_A_SETTING:
+            if run[what] != runs[0][what]:
+                raise ValueError(
+                    f"The runs of {setting} with the seeds {runs[0]['seed']} and {run['seed']} differ in their {what}, "
+                    "so they have no mean: make one of them again."
+                )
+
+
+def _data(run: Run) -> str:
+    rows = ", ".join(f"{split['rows']:,} {name}" for name, split in run["data"].items())
+    return f"{run['source']}, {rows} rows"
+
+
+def _vectors(run: Run) -> str:
+    return f"{run['vectors']}, {run['model']['embedding_size']} numbers a word"
+
+
+def _recipe(run: Run) -> str:
+    recipe, name = run["recipe"], run["recipe_name"]
+    steps = recipe["max_train_steps"]
+    length = f"{recipe['num_train_epochs']:g} epochs" if steps is None else f"{steps:,} updates"
+    return f"{'each setting has its own' if name == run['setting'] else name}, {length}"
+
+
+def _line(words: Sequence[str]) -> str:
+    return f"| {' | '.join(words)} |"
+
+
+def _joined(words: Iterable[str]) -> str:
+    """The words of all parts, once where they are equal."""
+    return " / ".join(dict.fromkeys(words))

@@ -1,0 +1,62 @@
+"""A picture of our runs beside a paper's figures: a panel for each column that has both."""
+
+import math
+import statistics
+from pathlib import Path
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from .comparison import Comparison
+
+# Blue and vermilion of Okabe and Ito stay apart for every kind of colour vision; the shapes differ too.
+_OURS: dict[str, Any] = {"color": "#0072B2", "marker": "o", "linestyle": "none", "capsize": 4, "label": "ours"}
+_PUBLISHED: dict[str, Any] = {
+    "color": "#D55E00",
+    "marker": "D",
+    "linestyle": "none",
+    "fillstyle": "none",
+    "label": "published",
+}
+_PANELS_IN_A_LINE = 3
+_APART = 0.12  # of the two marks of a system, in lines
+
+
+def draw_comparison(comparison: Comparison, path: Path) -> None:
+    """Draw it as a PNG."""
+    systems = list(comparison.table.systems)
+    columns = [
+        column
+        for column in comparison.table.columns
+        if column in comparison.published_columns() and any(comparison.cell(system, column).ours for system in systems)
+    ]
+    across = min(_PANELS_IN_A_LINE, len(columns))
+    down = math.ceil(len(columns) / across)
+    figure = Figure(figsize=(2.2 + 3.0 * across, 1.6 + down * (0.9 + 0.34 * len(systems))), layout="constrained")
+    for number, column in enumerate(columns, 1):
+        panel = figure.add_subplot(down, across, number, sharey=figure.axes[0] if number > 1 else None)
+        panel.tick_params(labelleft=number % across == 1 or across == 1)
+        _draw_panel(panel, comparison, column)
+    first = figure.axes[0]
+    first.set_yticks(range(len(systems)), systems)
+    first.set_ylim(len(systems) - 0.5, -0.5)  # the first system on top
+    figure.legend(*first.get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False)
+    figure.suptitle(comparison.title(), fontsize=10, wrap=True)
+    figure.savefig(path, format="png", dpi=150, metadata={"Software": None})  # the same figures give the same bytes
+
+
+def _draw_panel(panel: Axes, comparison: Comparison, column: str) -> None:
+    cells = [comparison.cell(system, column) for system in comparison.table.systems]
+    ours = {place: [100 * share for share in cell.ours] for place, cell in enumerate(cells) if cell.ours}
+    published = {place: cell.published for place, cell in enumerate(cells) if cell.published is not None}
+    panel.errorbar(
+        [statistics.mean(figures) for figures in ours.values()],
+        [place + _APART for place in ours],
+        xerr=[statistics.stdev(figures) if len(figures) > 1 else math.nan for figures in ours.values()],
+        **_OURS,
+    )
+    panel.plot(list(published.values()), [place - _APART for place in published], **_PUBLISHED)
+    panel.set_title(column, fontsize=10)
+    panel.set_xlabel("percent")
+    panel.grid(axis="x", alpha=0.3)
