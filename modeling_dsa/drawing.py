@@ -96,7 +96,8 @@ def attention_rows(
         text_pair: the second sentence of a pair.
 
     Raises:
-        ValueError: if a sentence has no words, or the model reads pairs and there is none, or the other way round.
+        ValueError: if a sentence has no words, the model reads pairs and there is none, or the other way round, or its
+            pooling has no attention.
     """
     pairs = model.config.sentences_per_row == 2
     if text_pair is not None and not pairs:
@@ -122,6 +123,8 @@ def attention_rows(
         inputs = batch.convert_to_tensors("pt", prepend_batch_axis=True).to(model.device)
         outputs = model(**inputs, output_attentions=True)
     model.train(was_training)
+    if not outputs.attentions:
+        raise ValueError(f"Pooling '{model.config.pooling}' has no attention over the words to draw.")
     weights = outputs.attentions[-1][0].float().cpu().numpy()  # (heads, words)
     labels = ["sentence"] if text_pair is None else ["first sentence", "second sentence"]
     if "logits" in outputs:

@@ -10,35 +10,82 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 from transformers import initialization as init
-from transformers.modeling_outputs import SequenceClassifierOutput
 from transformers.utils.generic import ModelOutput, can_return_tuple
 
 from .configuration_dsa import DSAConfig
 from .encoders_dsa import ENCODERS
-from .packing_dsa import pack, split_pairs
+from .packing_dsa import Packing, pack, split_pairs
 from .poolings_dsa import POOLINGS
 from .rows_dsa import dropout
+from .variational_dsa import VariationalSelfAttention
 
 
 @dataclass
 class DSAModelOutput(ModelOutput):
-    """Output of [`DSAModel`]. Padding and separators have 0 in every field that is laid out by words.
+    """Output of [`DSAModel`].
+
+    Padding, separators and words that the model does not read have 0 in every field that is laid out by words.
 
     Attributes:
         last_hidden_state: Encoded words x_i^c. (batch, words, d_c)
         pooler_output: Vector of each row's sentence, of its first where rows hold pairs. (batch, m * d_o)
         second_pooler_output: Vector of the second sentence, where rows hold pairs. (batch, m * d_o)
+        vector_samples: Vectors under each sample of the latent variable, whose mean the two above are, where there are
+            several. (samples, batch, 1 or 2, m * d_c)
         hidden_states: When asked: the word vectors, what the encoder computes on the way, and `last_hidden_state`.
             Each (batch, words, its width)
         attentions: When asked: the attention weights, one tensor for each routing iteration. Over the words of one
-            sentence they sum to 1; a row that holds a pair holds both sentences' weights. Each (batch, heads, words)
+            sentence they sum to 1; a row that holds a pair holds both sentences' weights. Of several samples it is the
+            mean. Each (batch, heads, words)
+        attentions_std: When attentions are asked for and there are several samples: their standard deviation over
+            these. (batch, heads, words)
+        kl: KL(q || p) of all latent variables of a row, in training with labels, for variational attention. (batch,)
+        kl_weight: The factor of `kl` in the loss at this point of the training. ()
+        attention_penalty: ||A A^T - I||_F^2, summed over a row's sentences, for structured self-attention. (batch,)
     """
 
     last_hidden_state: Tensor | None = None
     pooler_output: Tensor | None = None
     second_pooler_output: Tensor | None = None
+    vector_samples: Tensor | None = None
     hidden_states: tuple[Tensor, ...] | None = None
     attentions: tuple[Tensor, ...] | None = None
+    attentions_std: Tensor | None = None
+    kl: Tensor | None = None
+    kl_weight: Tensor | None = None
+    attention_penalty: Tensor | None = None
+
+
+@dataclass
+class DSAClassifierOutput(ModelOutput):
+    """Output of the classifiers.
+
+    Attributes:
+        loss: With labels. In training: `reconstruction_loss` + kl_weight * mean of `kl` (the negative evidence lower
+            bound, Eq. 11) + config.attention_penalty * mean of `attention_penalty`, each where there is one. At
+            prediction nothing sees the labels, and the first term is that of the prediction. ()
+        logits: Scores of the classes; of several samples the logarithm of the mean probability. (batch, num_labels)
+        hidden_states: As in [`DSAModelOutput`].
+        attentions: As in [`DSAModelOutput`].
+        attentions_std: As in [`DSAModelOutput`].
+        probabilities_std: Standard deviation of the classes' probabilities over several samples. (batch, num_labels)
+        reconstruction_loss: Where `loss` may have other terms: its first, -log p(y | z), the mean over rows and
+            samples. ()
+        kl: As in [`DSAModelOutput`]. (batch,)
+        kl_weight: As in [`DSAModelOutput`]. ()
+        attention_penalty: As in [`DSAModelOutput`]. (batch,)
+    """
+
+    loss: Tensor | None = None
+    logits: Tensor | None = None
+    hidden_states: tuple[Tensor, ...] | None = None
+    attentions: tuple[Tensor, ...] | None = None
+    attentions_std: Tensor | None = None
+    probabilities_std: Tensor | None = None
+    reconstruction_loss: Tensor | None = None
+    kl: Tensor | None = None
+    kl_weight: Tensor | None = None
+    attention_penalty: Tensor | None = None
 
 
 class DSAPreTrainedModel(PreTrainedModel):
@@ -63,6 +110,14 @@ class DSAPreTrainedModel(PreTrainedModel):
             init.uniform_(module.weight, -self.config.unknown_init_range, self.config.unknown_init_range)
             if module.padding_idx is not None and not getattr(module.weight, "_is_hf_initialized", False):
                 module.weight[module.padding_idx].zero_()
+        elif isinstance(module, nn.LSTM):  # as in torch
+            for weight in module.parameters():
+                init.uniform_(weight, -1 / math.sqrt(module.hidden_size), 1 / math.sqrt(module.hidden_size))
+        elif isinstance(module, VariationalSelfAttention):
+            init.zeros_(module.step)
+            # Prior and posterior start as N(0, I). He's scale would make KL(q || p) of a long text a million nats.
+            for layer in module.gaussian_layers():
+                init.zeros_(layer.weight)
         else:
             super()._init_weights(module)
 
@@ -108,8 +163,10 @@ class DSAModel(DSAPreTrainedModel):
         attention_mask: Tensor | None = None,
         token_type_ids: Tensor | None = None,
         inputs_embeds: Tensor | None = None,
+        labels: Tensor | None = None,
         output_attentions: bool | None = None,
         output_hidden_states: bool | None = None,
+        output_words: bool = True,
         **_: Any,
     ) -> DSAModelOutput:
         """Encode the sentences of a batch. Each is encoded as if it were alone.
@@ -121,8 +178,10 @@ class DSAModel(DSAPreTrainedModel):
             token_type_ids: 1 for the words of a row's second sentence. Read where `config.sentences_per_row` is 2;
                 a row without a 1 is split at its first separator. (batch, words)
             inputs_embeds: Word vectors in place of `input_ids`. (batch, words, d_0)
+            labels: Classes, which the posterior of variational attention sees in training; nothing else does. (batch,)
             output_attentions: Also return the attention weights.
             output_hidden_states: Also return all layers' words.
+            output_words: Return `last_hidden_state`; without it nothing is as large as the padded batch.
             **_: Taken for transformers' sake and not used.
 
         Returns:
@@ -145,9 +204,16 @@ class DSAModel(DSAPreTrainedModel):
         else:
             raise ValueError("Give either input_ids or inputs_embeds, and not both.")
         is_word, is_second = split_pairs(ids, attention_mask, token_type_ids, pad_token_id, sep_token_id)
+        if self.training and self.config.word_dropout and input_ids is not None:
+            left_out = torch.rand(self.config.vocab_size, device=input_ids.device) < self.config.word_dropout
+            is_word = is_word & ~left_out[input_ids]
         pairs = self.config.sentences_per_row == 2
         places, packing = pack(
-            input_ids, is_word, is_second if pairs else None, deduplicate=self.config.deduplicate_sentences
+            input_ids,
+            is_word,
+            is_second if pairs else None,
+            deduplicate=self.config.deduplicate_sentences,
+            max_sentence_words=self.config.max_sentence_words,
         )
         if inputs_embeds is None:
             embedded = self.embed_tokens(ids.flatten()[places])  # (N, d_0)
@@ -155,21 +221,44 @@ class DSAModel(DSAPreTrainedModel):
             embedded = inputs_embeds.flatten(0, 1)[places]  # (N, d_0)
         words = dropout(embedded, self.config.embedding_dropout, self.training)
         encoded, between = self.encoder(words, packing, bool(output_hidden_states))  # (N, d_c)
-        vectors, weights = self.pooling(encoded, packing)  # (U, m * d_o)
+        if self.config.normalize_words:
+            # The usual 1e-12 is 0 in half precision, and a word vector may be 0.
+            encoded = F.normalize(encoded, dim=-1, eps=1e-6) * self.config.word_norm
+        pooled = self.pooling(encoded, packing, labels)
 
-        sentences = packing.unpack_sentences(vectors)  # (batch, 1 or 2, m * d_o)
-        hidden_states = attentions = None
+        # A pooling may tell copies of a sentence apart, so what it returns is laid out by its own packing.
+        by_row = pooled.packing.unpack_sentences(pooled.vectors.transpose(0, 1).flatten(1))
+        samples = by_row.view(*by_row.shape[:2], len(pooled.vectors), -1).permute(2, 0, 1, 3)  # (samples, batch, ...)
+        vectors = samples.mean(0)  # (batch, 1 or 2, m * d_o)
+        hidden_states = attentions = attentions_std = None
         if output_hidden_states:
             hidden_states = tuple(packing.unpack_words(hidden) for hidden in (words, *between, encoded))
         if output_attentions:
-            attentions = tuple(packing.unpack_words(weight.t()).transpose(1, 2) for weight in weights)
+            attentions = tuple(_unpack_weights(weights, pooled.packing) for weights in pooled.attentions)
+            if pooled.attentions_std is not None:
+                attentions_std = _unpack_weights(pooled.attentions_std, pooled.packing)
         return DSAModelOutput(
-            last_hidden_state=packing.unpack_words(encoded),
-            pooler_output=sentences[:, 0],
-            second_pooler_output=sentences[:, 1] if pairs else None,
+            last_hidden_state=packing.unpack_words(encoded) if output_words else None,
+            pooler_output=vectors[:, 0],
+            second_pooler_output=vectors[:, 1] if pairs else None,
+            vector_samples=samples if len(samples) > 1 else None,
             hidden_states=hidden_states,
             attentions=attentions,
+            attentions_std=attentions_std,
+            kl=None if pooled.kl is None else _sum_by_row(pooled.kl, pooled.packing),
+            kl_weight=pooled.kl_weight,
+            attention_penalty=None if pooled.penalty is None else _sum_by_row(pooled.penalty, pooled.packing),
         )
+
+
+def _unpack_weights(weights: Tensor, packing: Packing) -> Tensor:
+    """(heads, N) -> (batch, heads, words)"""
+    return packing.unpack_words(weights.t()).transpose(1, 2)
+
+
+def _sum_by_row(values: Tensor, packing: Packing) -> Tensor:
+    """Sum a figure of sentences over those of each row. (U,) -> (batch,)"""
+    return packing.unpack_sentences(values[:, None]).sum((1, 2))
 
 
 class ClassifierLayer(nn.Linear):
@@ -187,19 +276,43 @@ class ClassifierLayer(nn.Linear):
         return F.leaky_relu(super().forward(features), self.negative_slope)
 
 
+def pair_features(first: Tensor, second: Tensor, config: DSAConfig) -> Tensor:
+    """What the classifier sees of pairs (heuristic matching, Section 4.1, and cosines), by `config.pair_features`.
+
+    (batch, m * d_o) twice -> (batch, config.classifier_input_size)
+    """
+    parts = []
+    for name in config.pair_features:
+        if name == "first":
+            parts.append(first)
+        elif name == "second":
+            parts.append(second)
+        elif name == "difference":
+            parts.append((first - second).abs())
+        elif name == "product":
+            parts.append(first * second)
+        else:
+            parts.append(F.cosine_similarity(first, second)[:, None])
+            if config.num_attention_heads > 1:
+                shape = (config.num_attention_heads, -1)
+                parts.append(F.cosine_similarity(first.unflatten(1, shape), second.unflatten(1, shape), dim=-1))
+    return torch.cat(parts, dim=-1)
+
+
 class DSAForSequenceClassification(DSAPreTrainedModel):
     """A classifier of sentences, or of pairs seen as one label, by `config.sentences_per_row`.
 
-    A pair's features are those of heuristic matching, [p; h; |p - h|; p * h] (Section 4.1).
+    A pair's features are those of heuristic matching, [p; h; |p - h|; p * h] (Section 4.1), or what the config says.
     """
+
+    accepts_loss_kwargs = False  # a Trainer's num_items_in_batch counts neither samples nor the loss's other terms
 
     def __init__(self, config: DSAConfig) -> None:
         super().__init__(config)
         self.num_labels = cast(int, config.num_labels)
         self.loss_type = "ForSequenceClassification"  # transformers' guess from the class name fails for DSAForNLI
         self.dsa = DSAModel(config)
-        sizes = [config.sentence_embedding_size * (4 if config.sentences_per_row == 2 else 1)]
-        sizes += config.classifier_hidden_sizes
+        sizes = [config.classifier_input_size, *config.classifier_hidden_sizes]
         self.classifier = nn.Sequential(
             *(ClassifierLayer(config, *pair) for pair in itertools.pairwise(sizes)),
             nn.Linear(sizes[-1], self.num_labels),
@@ -218,7 +331,7 @@ class DSAForSequenceClassification(DSAPreTrainedModel):
         output_attentions: bool | None = None,
         output_hidden_states: bool | None = None,
         **kwargs: Any,
-    ) -> SequenceClassifierOutput:
+    ) -> DSAClassifierOutput:
         """Classify the rows of a batch.
 
         Args:
@@ -232,27 +345,61 @@ class DSAForSequenceClassification(DSAPreTrainedModel):
             **kwargs: Handed to the loss function.
 
         Returns:
-            `SequenceClassifierOutput` with `logits` (batch, num_labels) and, with labels, the mean `loss`.
+            [`DSAClassifierOutput`]
         """
         outputs = self.dsa(
             input_ids,
             attention_mask=attention_mask,
             token_type_ids=token_type_ids,
             inputs_embeds=inputs_embeds,
+            labels=labels,
             output_attentions=output_attentions,
             output_hidden_states=output_hidden_states,
+            output_words=False,
             return_dict=True,
         )
-        features = outputs.pooler_output  # (batch, m * d_o)
-        if outputs.second_pooler_output is not None:
-            first, second = features, outputs.second_pooler_output
-            features = torch.cat([first, second, (first - second).abs(), first * second], dim=-1)
-        logits = self.classifier(features)  # (batch, num_labels)
-        loss = None
+        vectors = outputs.vector_samples  # (samples, batch, 1 or 2, m * d_o)
+        if vectors is None:
+            pair = (outputs.pooler_output, outputs.second_pooler_output)
+            vectors = torch.stack([vector for vector in pair if vector is not None], dim=1)[None]
+        samples = len(vectors)
+        first = vectors[:, :, 0].flatten(0, 1)  # (samples * batch, m * d_o)
+        features = first
+        if self.config.sentences_per_row == 2:
+            features = pair_features(first, vectors[:, :, 1].flatten(0, 1), self.config)
+        if not self.config.classifier_hidden_sizes:
+            features = dropout(features, self.config.classifier_dropout, self.training)
+        sampled_logits = self.classifier(features)  # (samples * batch, num_labels)
+        logits, probabilities_std = sampled_logits, None
+        if samples > 1:
+            log_probabilities = sampled_logits.view(samples, -1, self.num_labels).log_softmax(-1)
+            logits = log_probabilities.logsumexp(0) - math.log(samples)  # (batch, num_labels)
+            probabilities_std = log_probabilities.exp().std(0)
+
+        loss = reconstruction_loss = None
         if labels is not None:
-            loss = self.loss_function(labels=labels, pooled_logits=logits, config=self.config, **kwargs)
-        return SequenceClassifierOutput(
-            loss=loss, logits=logits, hidden_states=outputs.hidden_states, attentions=outputs.attentions
+            if outputs.kl is not None:  # E_q[log p(y|z)], and not the logarithm of a mean
+                labels, scored = labels.repeat(samples), sampled_logits
+            else:
+                scored = logits
+            loss = self.loss_function(labels=labels, pooled_logits=scored, config=self.config, **kwargs)
+            if outputs.kl is not None or outputs.attention_penalty is not None:
+                reconstruction_loss = loss
+            if outputs.kl is not None:
+                loss = loss + outputs.kl_weight * outputs.kl.mean()
+            if outputs.attention_penalty is not None:
+                loss = loss + self.config.attention_penalty * outputs.attention_penalty.mean()
+        return DSAClassifierOutput(
+            loss=loss,
+            logits=logits,
+            hidden_states=outputs.hidden_states,
+            attentions=outputs.attentions,
+            attentions_std=outputs.attentions_std,
+            probabilities_std=probabilities_std,
+            reconstruction_loss=reconstruction_loss,
+            kl=outputs.kl,
+            kl_weight=outputs.kl_weight,
+            attention_penalty=outputs.attention_penalty,
         )
 
 
@@ -265,4 +412,11 @@ class DSAForNLI(DSAForSequenceClassification):
         super().__init__(config)
 
 
-__all__ = ["DSAForNLI", "DSAForSequenceClassification", "DSAModel", "DSAModelOutput", "DSAPreTrainedModel"]
+__all__ = [
+    "DSAClassifierOutput",
+    "DSAForNLI",
+    "DSAForSequenceClassification",
+    "DSAModel",
+    "DSAModelOutput",
+    "DSAPreTrainedModel",
+]

@@ -10,6 +10,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+_RECTANGLE_WORDS = (1 << 16) - 1  # CUDA's longest batch, too; of one rectangle, a single longer sentence apart
+
 
 @dataclass(frozen=True)
 class Packing:
@@ -23,6 +25,7 @@ class Packing:
         sentence_of_word: The distinct sentence of each packed word, ascending. (N,)
         sentence_of_row: The distinct sentence at each place of the batch. (B, sentences_per_row)
         places: Index in the flattened (B * words) batch of each real word, copies of a sentence included.
+        slot_of_place: Which of the batch's B * sentences_per_row sentences each of these words belongs to.
         word_at_place: The packed word at each of these places.
         batch_shape: (B, words).
     """
@@ -32,8 +35,48 @@ class Packing:
     sentence_of_word: Tensor
     sentence_of_row: Tensor
     places: Tensor
+    slot_of_place: Tensor
     word_at_place: Tensor
     batch_shape: tuple[int, int]
+
+    @property
+    def positions(self) -> Tensor:
+        """Place of each packed word in its sentence, from 0. (N,)"""
+        return torch.arange(self.sentence_of_word.shape[0], device=self.offsets.device) - self.offsets.index_select(
+            0, self.sentence_of_word
+        )
+
+    def split_by_class(self, classes: Tensor, count: int) -> tuple[Tensor, Tensor, Tensor, "Packing"]:
+        """Tell copies of a sentence apart by the class of the row in which they stand.
+
+        Args:
+            classes: Class of each row, from 0. (B,)
+            count: Number of classes.
+
+        Returns:
+            The class of each sentence of the new packing, (V,); which sentence of this one it is, (V,); for each of its
+            words the word of this packing, (M,); and the new packing.
+        """
+        keys, new_of_row = torch.unique(self.sentence_of_row * count + classes[:, None], return_inverse=True)
+        sentences = keys.div(count, rounding_mode="floor")  # (V,)
+        lengths = self.lengths.index_select(0, sentences)
+        offsets = lengths.cumsum(0) - lengths
+        sentence_of_word = torch.repeat_interleave(lengths)  # (M,)
+        shift = self.offsets.index_select(0, sentences) - offsets
+        words = torch.arange(sentence_of_word.shape[0], device=shift.device) + shift.index_select(0, sentence_of_word)
+        old_of_place = self.sentence_of_word.index_select(0, self.word_at_place)
+        new_of_place = new_of_row.flatten().index_select(0, self.slot_of_place)
+        packing = Packing(
+            lengths=lengths,
+            offsets=offsets,
+            sentence_of_word=sentence_of_word,
+            sentence_of_row=new_of_row,
+            places=self.places,
+            slot_of_place=self.slot_of_place,
+            word_at_place=self.word_at_place - self.offsets[old_of_place] + offsets[new_of_place],
+            batch_shape=self.batch_shape,
+        )
+        return keys % count, sentences, words, packing
 
     def gapped_rows(self, gap: int) -> tuple[Tensor, int]:
         """Rows for the words when `gap` empty rows stand between neighbouring sentences, and the number of rows.
@@ -43,6 +86,30 @@ class Packing:
         words = self.sentence_of_word
         rows = torch.arange(words.shape[0], device=words.device) + gap * words  # (N,)
         return rows, words.shape[0] + gap * (self.lengths.shape[0] - 1)
+
+    def rectangles(self) -> list[tuple[Tensor, Tensor]]:
+        """The sentences that have words, in groups of similar lengths, for what needs a rectangle.
+
+        Returns:
+            For each group the packed words, (sentences, words), and which of them are inside their sentence,
+            (sentences, words); outside stands some word of the batch.
+        """
+        lengths, order = self.lengths.sort(descending=True)
+        sizes = lengths.tolist()
+        groups, start = [], 0
+        while start < len(sizes) and sizes[start]:
+            longest = sizes[start]
+            # A third of a rectangle may be empty at the end of a sentence: more of them would be smaller ones.
+            shortest = max(1, min(longest * 2 // 3, longest - 4))
+            end = start
+            while end < len(sizes) and sizes[end] >= shortest and (end - start) * longest < _RECTANGLE_WORDS:
+                end += 1
+            place = torch.arange(longest, device=lengths.device)
+            inside = place < lengths[start:end, None]  # (sentences, words)
+            words = self.offsets[order[start:end], None] + place  # (sentences, words)
+            groups.append((words.clamp(max=self.sentence_of_word.shape[0] - 1), inside))
+            start = end
+        return groups
 
     def unpack_words(self, packed: Tensor) -> Tensor:
         """Put the rows of packed words (N, width) back in their places; all other places are 0. (B, words, width)"""
@@ -69,18 +136,19 @@ class Packing:
     def weighted_sum(self, weights: Tensor, values: Tensor) -> Tensor:
         """Sum the words of each sentence under their weights; an empty sentence gives 0.
 
-        (heads, N), (heads, N, width) -> (heads, U, width)
+        (heads, N), (heads, N, width) or, the same for all heads, (N, width) -> (heads, U, width)
         """
-        heads, words, width = values.shape
+        heads, words = weights.shape
+        rows = torch.arange(heads * words, device=values.device)
         starts = torch.arange(heads, device=values.device)[:, None] * words + self.offsets  # (heads, U)
         total = F.embedding_bag(
-            torch.arange(heads * words, device=values.device),
-            values.reshape(heads * words, width),
+            rows if values.ndim == 3 else rows % words if words else rows,
+            values.reshape(-1, values.shape[-1]),
             starts.flatten(),
             mode="sum",
             per_sample_weights=weights.flatten(),
         )  # (heads * U, width)
-        return total.view(heads, self.lengths.shape[0], width)
+        return total.view(heads, self.lengths.shape[0], values.shape[-1])
 
 
 def split_pairs(
@@ -116,7 +184,11 @@ def split_pairs(
 
 
 def pack(
-    input_ids: Tensor | None, is_word: Tensor, is_second: Tensor | None, deduplicate: bool
+    input_ids: Tensor | None,
+    is_word: Tensor,
+    is_second: Tensor | None,
+    deduplicate: bool,
+    max_sentence_words: int | None = None,
 ) -> tuple[Tensor, Packing]:
     """Pack the real words of a batch.
 
@@ -125,6 +197,7 @@ def pack(
         is_word: Real words, (B, words).
         is_second: Words of the second sentence of a row, (B, words), or None where a row is one sentence.
         deduplicate: Keep the first of several equal sentences only.
+        max_sentence_words: Leave out what stands behind so many words of a sentence.
 
     Returns:
         The place in the flattened batch of each packed word, (N,), and the [`Packing`].
@@ -140,23 +213,23 @@ def pack(
         places = places[order]
     count = batch * per_row
     lengths = torch.bincount(sentence, minlength=count)
-    position = torch.arange(places.shape[0], device=places.device) - (lengths.cumsum(0) - lengths)[sentence]
+    starts = lengths.cumsum(0) - lengths
+    position = torch.arange(places.shape[0], device=places.device) - starts[sentence]
+    if max_sentence_words is not None:
+        read = position < max_sentence_words
+        places, sentence, position = places[read], sentence[read], position[read]
+        lengths = lengths.clamp(max=max_sentence_words)
+        starts = lengths.cumsum(0) - lengths
 
-    numbers = torch.arange(count, device=places.device)
+    number = torch.arange(count, device=places.device)
+    packed_places, packed_sentence = places, sentence
     if deduplicate and input_ids is not None and count > 1:
-        # Left-aligned ids make equal sentences equal rows, however they were padded.
-        aligned = input_ids.new_full((count, width + 1), -1)  # one column at least
-        aligned[sentence, position] = input_ids.flatten()[places]
-        distinct, group = torch.unique(aligned, dim=0, return_inverse=True)
-        first = numbers.new_full((distinct.shape[0],), count).scatter_reduce(0, group, numbers, "amin")
-        original = first[group]  # (count,) the first sentence that is equal to this one
-        kept = original == numbers
+        original = _first_equal(input_ids.flatten()[places], sentence, position, lengths, starts)  # (count,)
+        kept = original == number
         number = (kept.cumsum(0) - 1)[original]  # (count,)
         kept_words = kept[sentence]
         packed_places, packed_sentence = places[kept_words], number[sentence[kept_words]]
         lengths = lengths[kept]
-    else:
-        number, packed_places, packed_sentence = numbers, places, sentence
     offsets = lengths.cumsum(0) - lengths
     packing = Packing(
         lengths=lengths,
@@ -164,7 +237,34 @@ def pack(
         sentence_of_word=packed_sentence,
         sentence_of_row=number.view(batch, per_row),
         places=places,
+        slot_of_place=sentence,
         word_at_place=offsets[number[sentence]] + position,
         batch_shape=(batch, width),
     )
     return packed_places, packing
+
+
+def _first_equal(ids: Tensor, sentence: Tensor, position: Tensor, lengths: Tensor, starts: Tensor) -> Tensor:
+    """The first sentence that is equal to each sentence.
+
+    Found by a hash of words and places, which costs as much as the words and not as the padding; every find is checked
+    word by word, so that a collision can only leave a copy unfound.
+
+    (words,), (words,), (words,), (sentences,), (sentences,) -> (sentences,)
+    """
+    numbers = torch.arange(lengths.shape[0], device=lengths.device)
+    hashes = lengths.scatter_add(0, sentence, _hash_words(ids, position))  # (sentences,)
+    distinct, group = torch.unique(hashes, return_inverse=True)
+    first = numbers.new_full(distinct.shape, lengths.shape[0]).scatter_reduce(0, group, numbers, "amin")
+    found = first[group]  # (sentences,)
+    twins = starts[found][sentence] + position  # (words,) past the end where the lengths differ
+    differs = ids[twins.clamp(max=max(ids.shape[0] - 1, 0))] != ids
+    unequal = (lengths != lengths[found]).index_put((sentence,), differs, accumulate=True)
+    return torch.where(unequal, numbers, found)
+
+
+def _hash_words(ids: Tensor, position: Tensor) -> Tensor:
+    """A number for each word at its place, (words,), (words,) -> (words,); int64 wraps around."""
+    mixed = ids * 0x2545F4914F6CDD1D + position * 0x5851F42D4C957F2D
+    mixed = (mixed ^ (mixed >> 32)) * 0x369DEA0F31A53F85
+    return mixed ^ (mixed >> 29)

@@ -1,8 +1,10 @@
-"""Layers on packed rows: convolution and dropout in the forms that are fast on a CPU."""
+"""Layers on packed rows: convolution and dropout in the forms that are fast on a CPU, and the layer h of both."""
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+
+from .configuration_dsa import DSAConfig
 
 
 def padded_count(rows: int) -> int:
@@ -17,6 +19,8 @@ def padded_count(rows: int) -> int:
 
 class RowConv1d(nn.Conv1d):
     """A 1D convolution over rows, (rows, in_channels) -> (rows, out_channels), 'same' zero padding.
+
+    An even kernel k sees k / 2 rows before its own and k / 2 - 1 after it.
 
     The rows are handed to the library as a channels-last image of height 1: no transposition, and on a CPU two to
     three times the speed of `nn.Conv1d` on (1, channels, rows) or, for a kernel of 1, of `nn.Linear`.
@@ -63,3 +67,18 @@ def dropout(rows: Tensor, rate: float, training: bool) -> Tensor:
     # In place and in float32, which holds every draw: a comparison of integers is not vectorised.
     kept = draws.float().ge_(dropped - 2**15).to(rows.dtype)
     return rows * kept.mul_(2**16 / (2**16 - dropped))
+
+
+class ConvLayer(RowConv1d):
+    """The composite function h: convolution, dropout, LeakyReLU (Section 3.1)."""
+
+    def __init__(self, config: DSAConfig, in_channels: int, out_channels: int, kernel_size: int = 1) -> None:
+        super().__init__(in_channels, out_channels, kernel_size)
+        self.dropout_rate = config.hidden_dropout
+        self.negative_slope = config.negative_slope
+
+    def forward(self, rows: Tensor, inside: Tensor | None = None) -> Tensor:
+        """(rows, in_channels) -> (rows, out_channels); with `inside` (rows, 1), rows where it is 0 become 0."""
+        rows = dropout(super().forward(rows), self.dropout_rate, self.training)
+        rows = F.leaky_relu(rows, self.negative_slope)
+        return rows if inside is None else rows * inside.to(rows.dtype)

@@ -1,9 +1,12 @@
-"""The whole DSA model word by word, as an oracle: loops over words and heads, no batch, no padding, no mask.
+"""All models of the family word by word, as an oracle: loops over words and heads, no batch, no padding, no mask.
 
-Written from the equations of Yoon, Lee and Lee (2018) alone; it shares no code with `modeling_dsa`, only the names and
-layouts of the weights. Dropout is left out and batch normalisation uses its running statistics, as in evaluation.
+Written from the equations of the papers alone: Yoon, Lee and Lee (2018) for dynamic self-attention, Zhang, Liang and
+Yilmaz (2018) for variational self-attention, Lin et al. (2017) for structured self-attention, Kim (2014) for the CNN.
+It shares no code with `modeling_dsa`, only the names and layouts of the weights. Dropout is left out and batch
+normalisation uses its running statistics, as in evaluation.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -13,16 +16,17 @@ from torch import Tensor, nn
 from modeling_dsa import DSAConfig
 
 Weights = Mapping[str, Tensor]
+Gaussian = tuple[Tensor, Tensor]  # mu and log sigma, each (latent,)
 
 
 @dataclass
 class Sentence:
     """What the model computes for one sentence."""
 
-    branches: list[list[Tensor]]  # Phi_k(X^0): [branch][word] -> (d_1 + L * d_l,)
+    between: list[list[Tensor]]  # what the encoder computes on the way, such as Phi_k(X^0): [layer][word] -> (width,)
     encoded: list[Tensor]  # X^c: [word] -> (d_c,)
     attentions: list[list[list[Tensor]]]  # a_ij: [iteration][head][word] -> ()
-    vector: Tensor  # z: (m * d_o,)
+    vector: Tensor  # z: (heads * width,)
 
 
 def read_weights(model: nn.Module) -> Weights:
@@ -32,22 +36,36 @@ def read_weights(model: nn.Module) -> Weights:
 
 def encode(weights: Weights, config: DSAConfig, words: Sequence[Tensor]) -> Sentence:
     """A sentence from its word vectors x_i^0, each (d_0,)."""
-    branches, encoded = dense_cnn(weights, config, words)
-    values = [project(weights, config, word) for word in encoded]  # [word] -> (m * d_o,)
-    size = config.attention_head_size
-    if config.pooling == "static":
-        vector, attention = static_attention(weights, values)
-        return Sentence(branches, encoded, [[attention]], vector)
-    heads = []
-    for j in range(config.num_attention_heads):
-        head_values = [value[j * size : (j + 1) * size] for value in values]  # x_hat_{j|i}
-        heads.append(dynamic_attention(head_values, config.routing_iterations, config.routing_scale, size))
-    attentions = [[head[1][t] for head in heads] for t in range(config.routing_iterations)]
-    return Sentence(branches, encoded, attentions, torch.cat([head[0] for head in heads]))  # Eq. 7
+    words = words[: config.max_sentence_words]
+    between, encoded = encode_words(weights, config, words)
+    if config.normalize_words:
+        encoded = [config.word_norm * word / word.square().sum().sqrt() for word in encoded]
+    attentions, vector = pool(weights, config, encoded)
+    return Sentence(between, encoded, attentions, vector)
+
+
+# Encoders
+
+
+def encode_words(
+    weights: Weights, config: DSAConfig, words: Sequence[Tensor]
+) -> tuple[list[list[Tensor]], list[Tensor]]:
+    """What the encoder computes on the way and the encoded words, before their normalisation."""
+    if config.encoder == "dense_cnn":
+        return dense_cnn(weights, config, words)
+    if config.encoder == "kim_cnn":
+        return [], kim_cnn(weights, config, words)
+    layers = [list(words)]
+    for number in range(config.num_hidden_layers if config.encoder != "none" else 0):
+        if config.encoder == "bilstm":
+            layers.append(bilstm(weights, f"encoder.{{}}.{number}", layers[-1]))
+        else:
+            layers.append(pairwise_attention(weights, f"encoder.layers.{number}", layers[-1], config.negative_slope))
+    return layers[1:-1], layers[-1]
 
 
 def dense_cnn(weights: Weights, config: DSAConfig, words: Sequence[Tensor]) -> tuple[list[list[Tensor]], list[Tensor]]:
-    """Section 3.1: Phi_k of every branch and X^c."""
+    """DSA, Section 3.1: Phi_k of every branch and X^c before its normalisation."""
     slope = config.negative_slope
     branches = []
     for number in range(len(config.kernel_sizes)):
@@ -58,14 +76,21 @@ def dense_cnn(weights: Weights, config: DSAConfig, words: Sequence[Tensor]) -> t
             features = [torch.cat([old, new]) for old, new in zip(features, outputs, strict=True)]
         branches.append(features)  # Eq. 4
     together = [torch.cat([*(branch[i] for branch in branches), words[i]]) for i in range(len(words))]
-    encoded = composite(weights, "encoder.compression", together, slope)  # Eq. 5
-    if config.normalize_words:
-        encoded = [config.word_norm * word / word.square().sum().sqrt() for word in encoded]
-    return branches, encoded
+    return branches, composite(weights, "encoder.compression", together, slope)  # Eq. 5
+
+
+def kim_cnn(weights: Weights, config: DSAConfig, words: Sequence[Tensor]) -> list[Tensor]:
+    """Kim's feature maps of every kernel size, one size behind the other."""
+    sizes = range(len(config.kernel_sizes))
+    maps = [composite(weights, f"encoder.convolutions.{n}", words, config.negative_slope) for n in sizes]
+    return [torch.cat([one[i] for one in maps]) for i in range(len(words))]
 
 
 def composite(weights: Weights, name: str, words: Sequence[Tensor], slope: float) -> list[Tensor]:
-    """h: a 1D convolution that sees zeros beyond the sentence's ends, then LeakyReLU."""
+    """h: a 1D convolution that sees zeros beyond the sentence's ends, then LeakyReLU.
+
+    An odd kernel k sees (k - 1) / 2 words to each side, an even one k / 2 before and k / 2 - 1 after.
+    """
     weight, bias = weights[f"{name}.weight"], weights[f"{name}.bias"]  # (out, in, kernel), (out,)
     kernel = weight.shape[2]
     outputs = []
@@ -77,6 +102,77 @@ def composite(weights: Weights, name: str, words: Sequence[Tensor], slope: float
                 total = total + weight[:, :, k] @ words[neighbour]
         outputs.append(leaky_relu(total, slope))
     return outputs
+
+
+def bilstm(weights: Weights, name: str, words: Sequence[Tensor]) -> list[Tensor]:
+    """One layer of a bidirectional LSTM: [h forwards; h backwards] of each word."""
+    there = lstm(weights, name.format("forwards"), words)
+    back = lstm(weights, name.format("backwards"), list(reversed(words)))
+    return [torch.cat(states) for states in zip(there, reversed(back), strict=True)]
+
+
+def lstm(weights: Weights, name: str, words: Sequence[Tensor]) -> list[Tensor]:
+    """Hochreiter and Schmidhuber's gates, with the forget gate of Gers et al.: the state h after each word."""
+    inputs, input_bias = weights[f"{name}.weight_ih_l0"], weights[f"{name}.bias_ih_l0"]  # (4 * u, in), (4 * u,)
+    recurrent, recurrent_bias = weights[f"{name}.weight_hh_l0"], weights[f"{name}.bias_hh_l0"]
+    units = recurrent.shape[1]
+    h = c = torch.zeros(units, dtype=torch.float64)
+    states = []
+    for word in words:
+        sums = inputs @ word + input_bias + recurrent @ h + recurrent_bias
+        input_gate, forget_gate = sums[:units].sigmoid(), sums[units : 2 * units].sigmoid()
+        candidate, output_gate = sums[2 * units : 3 * units].tanh(), sums[3 * units :].sigmoid()
+        c = forget_gate * c + input_gate * candidate
+        h = output_gate * c.tanh()
+        states.append(h)
+    return states
+
+
+def pairwise_attention(weights: Weights, name: str, words: Sequence[Tensor], slope: float) -> list[Tensor]:
+    """VSAM, Section 1.2: a_ij = f(x_i, x_j), here softmax_j(q_i . k_j / sqrt(d)), and pi_i of [x_i; sum a_ij v_j]."""
+    matrix = weights[f"{name}.projection.weight"][:, :, 0]
+    size = matrix.shape[0] // 3
+    queries, keys, values = ([matrix[p * size : (p + 1) * size] @ word for word in words] for p in range(3))
+    outputs = []
+    for i, word in enumerate(words):
+        a = softmax([queries[i] @ key / math.sqrt(size) for key in keys])
+        context = weighted_sum(a, values, size)
+        joint = torch.cat([word, context])
+        pi = weights[f"{name}.combination.weight"][:, :, 0] @ joint + weights[f"{name}.combination.bias"]
+        outputs.append(leaky_relu(pi, slope))
+    return outputs
+
+
+# Poolings
+
+
+def pool(weights: Weights, config: DSAConfig, words: Sequence[Tensor]) -> tuple[list[list[list[Tensor]]], Tensor]:
+    """The attention weights, [iteration][head][word], and the vector of a sentence; VSAM's with the prior's mean."""
+    width, heads = config.encoded_size, config.num_attention_heads
+    if config.pooling in ("dynamic", "static"):
+        size = config.attention_head_size
+        values = [project(weights, config, word) for word in words]  # [word] -> (m * d_o,)
+        by_head = [[value[j * size : (j + 1) * size] for value in values] for j in range(heads)]  # x_hat_{j|i}
+        if config.pooling == "static":
+            attention = static_attention(weights, values)
+            return [attention], torch.cat([weighted_sum(*head, size) for head in zip(attention, by_head, strict=True)])
+        routed = [dynamic_attention(head, config.routing_iterations, config.routing_scale, size) for head in by_head]
+        attentions = [[head[1][t] for head in routed] for t in range(config.routing_iterations)]
+        return attentions, torch.cat([head[0] for head in routed])  # Eq. 7
+    if config.pooling == "last":
+        zero = torch.zeros(width, dtype=torch.float64)
+        first, last = (words[0], words[-1]) if words else (zero, zero)
+        return [], torch.cat([last[: width // 2], first[width // 2 :]])
+    if config.pooling == "max":
+        return max_over_time(words, width)
+    if config.pooling == "mean":
+        attention_heads = [[torch.tensor(1 / len(words), dtype=torch.float64) for _ in words]]
+    elif config.pooling == "structured":
+        attention_heads = structured_attention(weights, words)
+    else:
+        means = [mean for mean, _ in prior(weights, config, words)]
+        attention_heads = latent_attention(weights, config, means, len(words))
+    return [attention_heads], torch.cat([weighted_sum(head, words, width) for head in attention_heads])
 
 
 def leaky_relu(x: Tensor, slope: float) -> Tensor:
@@ -115,25 +211,138 @@ def dynamic_attention(
     return z, attentions
 
 
-def static_attention(weights: Weights, values: Sequence[Tensor]) -> tuple[Tensor, list[Tensor]]:
-    """Eq. 1 over the projected words: the weighted sum and the weights."""
-    matrix, v = weights["pooling.hidden.weight"][:, :, 0], weights["pooling.score.weight"][0]
-    attention = softmax([v @ (matrix @ value).tanh() for value in values])
-    return weighted_sum(attention, values, matrix.shape[1]), attention
+def static_attention(weights: Weights, values: Sequence[Tensor]) -> list[list[Tensor]]:
+    """DSA, Eq. 1 over the projected words: the weights [head][word], each head with a vector v of its own."""
+    matrix = weights["pooling.hidden.weight"][:, :, 0]
+    return [softmax([v @ (matrix @ value).tanh() for value in values]) for v in weights["pooling.score.weight"]]
+
+
+def max_over_time(words: Sequence[Tensor], width: int) -> tuple[list[list[list[Tensor]]], Tensor]:
+    """The maximum of each channel, and the share of the channels that each word decides (ties are shared out)."""
+    vector = torch.zeros(width, dtype=torch.float64)
+    shares = [torch.zeros((), dtype=torch.float64) for _ in words]
+    for channel in range(width if words else 0):
+        vector[channel] = max(word[channel] for word in words)
+        deciding = [i for i, word in enumerate(words) if word[channel] == vector[channel]]
+        for i in deciding:
+            shares[i] = shares[i] + 1 / (len(deciding) * width)
+    return [[shares]], vector
+
+
+def structured_attention(weights: Weights, words: Sequence[Tensor]) -> list[list[Tensor]]:
+    """Lin et al.: A = softmax(W_s2 tanh(W_s1 H^T)), [hop][word]."""
+    hidden, score = weights["pooling.hidden.weight"][:, :, 0], weights["pooling.score.weight"]  # W_s1, W_s2
+    scores = [score @ (hidden @ word).tanh() for word in words]  # [word] -> (r,)
+    return [softmax([of_word[hop] for of_word in scores]) for hop in range(len(score))]
+
+
+def structured_penalty(attention: Sequence[Sequence[Tensor]]) -> Tensor:
+    """||A A^T - I||_F^2 of the weights [hop][word]."""
+    total = torch.zeros((), dtype=torch.float64)
+    for i, one in enumerate(attention):
+        for j, other in enumerate(attention):
+            overlap = sum((a * b for a, b in zip(one, other, strict=True)), torch.zeros((), dtype=torch.float64))
+            total = total + (overlap - (1 if i == j else 0)) ** 2
+    return total
+
+
+# Variational self-attention
+
+
+def linear(weights: Weights, name: str, x: Tensor) -> Tensor:
+    return weights[f"{name}.weight"] @ x + weights[f"{name}.bias"]
+
+
+def latent_features(weights: Weights, config: DSAConfig, name: str, words: Sequence[Tensor]) -> list[Tensor]:
+    """pi of each word or, as their mean, of the sentence: what has a latent variable of its own."""
+    pi = pairwise_attention(weights, name, words, config.negative_slope)
+    if config.latent == "word":
+        return pi
+    return [sum(pi, torch.zeros(config.attention_hidden_size, dtype=torch.float64)) / max(len(pi), 1)]
+
+
+def prior(weights: Weights, config: DSAConfig, words: Sequence[Tensor]) -> list[Gaussian]:
+    """p(z|H), Eq. 6 to 8; of the deterministic twin, which has no sigma, only mu."""
+    features = latent_features(weights, config, "pooling.pairs", words)
+    means = [linear(weights, "pooling.mean", pi) for pi in features]
+    if config.pooling == "self_attention":
+        return [(mean, torch.full_like(mean, -math.inf)) for mean in means]
+    return [(mean, linear(weights, "pooling.log_std", pi)) for mean, pi in zip(means, features, strict=True)]
+
+
+def posterior(weights: Weights, config: DSAConfig, words: Sequence[Tensor], label: int) -> list[Gaussian]:
+    """q(z|H, y), Eq. 9 and 10, with g a layer over the features of H and the class's one-hot vector."""
+    one_hot = torch.zeros(weights["pooling.class_vectors.weight"].shape[1], dtype=torch.float64)
+    one_hot[label] = 1
+    gaussians = []
+    for u in latent_features(weights, config, "pooling.posterior_pairs", words):
+        v = weights["pooling.class_vectors.weight"] @ one_hot
+        pi = leaky_relu(linear(weights, "pooling.posterior_joint", u) + v, config.negative_slope)
+        mean = linear(weights, "pooling.posterior_mean", pi)
+        gaussians.append((mean, linear(weights, "pooling.posterior_log_std", pi)))
+    return gaussians
+
+
+def sample(gaussians: Sequence[Gaussian], noise: Sequence[Tensor]) -> list[Tensor]:
+    """z = mu + sigma epsilon of each latent variable."""
+    pairs = zip(gaussians, noise, strict=True)
+    return [mean + log_std.exp() * epsilon for (mean, log_std), epsilon in pairs]
+
+
+def kl_divergence(q: Sequence[Gaussian], p: Sequence[Gaussian]) -> Tensor:
+    """KL(q || p) of all latent variables of a sentence, in nats, from the formula for one normal distribution."""
+    total = torch.zeros((), dtype=torch.float64)
+    for (mean_q, log_std_q), (mean_p, log_std_p) in zip(q, p, strict=True):
+        variance_q, variance_p = (2 * log_std_q).exp(), (2 * log_std_p).exp()
+        each = log_std_p - log_std_q + (variance_q + (mean_q - mean_p) ** 2) / (2 * variance_p) - 0.5
+        total = total + each.sum()
+    return total
+
+
+def latent_attention(weights: Weights, config: DSAConfig, latents: Sequence[Tensor], words: int) -> list[list[Tensor]]:
+    """a = softmax(tanh(W^z z)), [head][word].
+
+    Each word's z gives a score for each head; in the other reading the sentence's z gives one for each head and
+    position, the positions of a head one behind the other.
+    """
+    matrix = weights["pooling.score.weight"]  # (m, latent) or (m * positions, latent)
+    scores = [(matrix @ z).tanh() for z in latents]
+    if config.latent == "word":
+        return [softmax([score[head] for score in scores]) for head in range(config.num_attention_heads)]
+    starts = [head * len(matrix) // config.num_attention_heads for head in range(config.num_attention_heads)]
+    return [softmax([scores[0][start + i] for i in range(words)]) for start in starts]
+
+
+# Classifier
 
 
 def classify(weights: Weights, config: DSAConfig, *vectors: Tensor) -> Tensor:
-    """Logits (labels,) of one sentence vector, or of a premise's and a hypothesis's by heuristic matching."""
+    """Logits (labels,) of one sentence vector, or of a premise's and a hypothesis's by the config's pair features."""
     features = vectors[0]
     if len(vectors) == 2:
         p, h = vectors
-        features = torch.cat([p, h, (p - h).abs(), p * h])
+        size = len(p) // config.num_attention_heads
+        starts = range(0, len(p), size) if size < len(p) else []
+        cosines = [cosine(p, h), *(cosine(p[start : start + size], h[start : start + size]) for start in starts)]
+        of_pair = {
+            "first": p,
+            "second": h,
+            "difference": (p - h).abs(),
+            "product": p * h,
+            "cosine": torch.stack(cosines),
+        }
+        features = torch.cat([of_pair[name] for name in config.pair_features])
     count = len(config.classifier_hidden_sizes)
     for layer in range(count):
-        norm, linear = f"classifier.{layer}.norm", f"classifier.{layer}"
+        norm = f"classifier.{layer}.norm"
         mean, variance = weights[f"{norm}.running_mean"], weights[f"{norm}.running_var"]
         normalised = (features - mean) / (variance + config.batch_norm_eps).sqrt()
         features = weights[f"{norm}.weight"] * normalised + weights[f"{norm}.bias"]
-        features = weights[f"{linear}.weight"] @ features + weights[f"{linear}.bias"]
-        features = leaky_relu(features, config.negative_slope)
-    return weights[f"classifier.{count}.weight"] @ features + weights[f"classifier.{count}.bias"]
+        features = leaky_relu(linear(weights, f"classifier.{layer}", features), config.negative_slope)
+    return linear(weights, f"classifier.{count}", features)
+
+
+def cosine(p: Tensor, h: Tensor) -> Tensor:
+    """Of a sentence without words, whose vector is 0, it is 0."""
+    norms = (p @ p).sqrt() * (h @ h).sqrt()
+    return p @ h / norms if norms > 0 else norms

@@ -14,6 +14,30 @@ FIRST_WORD, VOCABULARY = 3, 40
 
 Model = TypeVar("Model", bound=nn.Module)
 
+# One way, or two, of each encoder and each pooling of the family beside the dense CNN with dynamic self-attention.
+ENCODER_CASES: dict[str, dict[str, Any]] = {
+    "no encoder": {"encoder": "none"},
+    "kim_cnn": {"encoder": "kim_cnn", "kernel_sizes": [3, 2, 4], "hidden_size": 6},
+    "bilstm": {"encoder": "bilstm", "hidden_size": 6},
+    "self_attention encoder": {"encoder": "self_attention"},
+}
+POOLING_CASES: dict[str, dict[str, Any]] = {
+    "mean": {"pooling": "mean"},
+    "max": {"pooling": "max"},
+    "last": {"pooling": "last", "encoder": "bilstm", "hidden_size": 6, "num_hidden_layers": 1},
+    "static": {"pooling": "static"},
+    "structured": {"pooling": "structured", "num_attention_heads": 3, "attention_penalty": 0.3},
+    "self_attention": {"pooling": "self_attention", "num_attention_heads": 2},
+    "self_attention by position": {"pooling": "self_attention", "latent": "sentence", "max_sentence_words": 8},
+    "variational": {"pooling": "variational"},
+    "variational by position": {
+        "pooling": "variational",
+        "latent": "sentence",
+        "max_sentence_words": 8,
+        "num_attention_heads": 2,
+    },
+}
+
 
 def small_config(**changes: Any) -> DSAConfig:
     """A config of a few hundred weights whose word vectors are of ordinary size."""
@@ -29,6 +53,7 @@ def small_config(**changes: Any) -> DSAConfig:
         "num_hidden_layers": 2,
         "attention_head_size": 4,
         "attention_hidden_size": 7,
+        "latent_size": 3,
         "classifier_hidden_sizes": [6, 5],
         "num_labels": 3,
     }

@@ -1,14 +1,17 @@
 """modeling_dsa.configuration_dsa: defaults, checks, messages, files."""
 
+import dataclasses
 import logging
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from huggingface_hub.errors import StrictDataclassError
 from transformers import AutoConfig
 
 from modeling_dsa import DSAConfig
+from modeling_dsa.encoders_dsa import ENCODERS
+from modeling_dsa.poolings_dsa import POOLINGS
 
 
 def test_the_defaults_are_single_dsa_on_snli() -> None:
@@ -44,6 +47,8 @@ def test_sentence_embedding_size_is_heads_times_head_size(heads: int, size: int,
                 "attention_head_size",
                 "routing_iterations",
                 "attention_hidden_size",
+                "latent_size",
+                "num_training_samples",
             )
         ),
         *(
@@ -52,16 +57,76 @@ def test_sentence_embedding_size_is_heads_times_head_size(heads: int, size: int,
             for rate in (1.0, -0.1)
         ),
         ({"unknown_init_range": -0.5}, "unknown_init_range must not be negative, got -0.5."),
+        ({"attention_penalty": -0.1}, "attention_penalty must not be negative, got -0.1."),
+        ({"kl_weight": -1.0}, "kl_weight must not be negative, got -1.0."),
+        ({"kl_weight": float("inf")}, "kl_weight must not be negative"),
+        ({"kl_warmup_steps": -1}, "kl_warmup_steps must not be negative, got -1."),
+        ({"num_prediction_samples": -1}, "num_prediction_samples must not be negative, got -1."),
+        ({"max_sentence_words": 0}, "max_sentence_words must be at least 1, or none, got 0."),
         ({"classifier_hidden_sizes": [300, 0]}, "classifier_hidden_sizes must be positive, got [300, 0]."),
         ({"kernel_sizes": [3, 4]}, "kernel_sizes must be one or more odd numbers, got [3, 4]."),
         ({"kernel_sizes": []}, "kernel_sizes must be one or more odd numbers, got []."),
         ({"kernel_sizes": [-1]}, "kernel_sizes must be one or more odd numbers, got [-1]."),
         (
-            {"pooling": "static", "num_attention_heads": 2},
-            "pooling 'static' has one head, got num_attention_heads=2.",
+            {"pair_features": ["first", "cosinus"]},
+            "pair_features must be some of first, second, difference, product, cosine, got 'cosinus'.",
         ),
-        ({"pooling": "median"}, "'pooling' expected one of ('dynamic', 'static'), got median"),
-        ({"encoder": "lstm"}, "'encoder' expected one of ('dense_cnn',), got lstm"),
+        (
+            {"pair_features": []},
+            "pair_features must be some of first, second, difference, product, cosine, got none.",
+        ),
+        ({"encoder": "kim_cnn", "kernel_sizes": []}, "kernel_sizes must be one or more numbers from 1, got []."),
+        (
+            {"encoder": "kim_cnn", "kernel_sizes": [3, 0]},
+            "kernel_sizes must be one or more numbers from 1, got [3, 0].",
+        ),
+        (
+            {"encoder": "kim_cnn", "kernel_sizes": [3, 4, 5], "hidden_size": 100},
+            "hidden_size is shared out over the 3 kernel_sizes of encoder 'kim_cnn', and 100 cannot be.",
+        ),
+        (
+            {"encoder": "bilstm", "hidden_size": 301},
+            "hidden_size is both directions of encoder 'bilstm' and even, got 301.",
+        ),
+        (
+            {"pooling": "last"},
+            "pooling 'last' takes the last states of encoder 'bilstm'; encoder 'dense_cnn' has no states.",
+        ),
+        *(
+            (
+                {"pooling": pooling, "encoder": "bilstm", "num_attention_heads": 2},
+                f"pooling '{pooling}' has no attention heads: leave num_attention_heads at 1, got 2.",
+            )
+            for pooling in ("mean", "max", "last")
+        ),
+        *(
+            (
+                {"pooling": pooling, "latent": "sentence"},
+                "latent 'sentence' has one weight a position: set max_sentence_words, the longest length.",
+            )
+            for pooling in ("self_attention", "variational")
+        ),
+        *(
+            (
+                {"pooling": "variational", "problem_type": problem},
+                f"pooling 'variational' has a posterior that reads one class a row; problem_type '{problem}' has none.",
+            )
+            for problem in ("regression", "multi_label_classification")
+        ),
+        (
+            {"pooling": "variational", "num_labels": 1},
+            "pooling 'variational' has a posterior that reads one class a row: num_labels must be at least 2, got 1.",
+        ),
+        ({"latent": "words"}, "'latent' expected one of ('word', 'sentence'), got words"),
+        (
+            {"pooling": "median"},
+            "'pooling' expected one of ('mean', 'max', 'last', 'static', 'structured', 'dynamic', 'self_attention', "
+            "'variational'), got median",
+        ),
+        (
+            {"encoder": "lstm"},
+            "'encoder' expected one of ('none', 'dense_cnn', 'kim_cnn', 'bilstm', 'self_attention'), got lstm",
+        ),
         ({"sentences_per_row": 3}, "'sentences_per_row' expected one of (1, 2), got 3"),
         ({"initializer_scaling": "he"}, "'initializer_scaling' expected one of"),
         ({"hidden_size": "300"}, "'hidden_size' expected int, got str (value: '300')"),
@@ -72,6 +137,49 @@ def test_a_wrong_value_is_refused_and_named(changes: dict[str, Any], message: st
     with pytest.raises(StrictDataclassError) as error:
         DSAConfig(**changes)
     assert message in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"encoder": "kim_cnn", "kernel_sizes": [2, 4]},  # even kernels have their place there
+        {"encoder": "bilstm", "kernel_sizes": [2]},  # not read
+        {"encoder": "none", "hidden_size": 301},
+        {"latent": "sentence"},  # no pooling reads it
+        {"pooling": "variational", "latent": "sentence", "max_sentence_words": 50, "num_attention_heads": 2},
+        {"pooling": "variational", "problem_type": "single_label_classification"},
+        {"pooling": "structured", "problem_type": "regression", "num_attention_heads": 30},
+        {"pooling": "last", "encoder": "bilstm"},
+    ],
+    ids=str,
+)
+def test_what_fits_together_is_taken(changes: dict[str, Any]) -> None:
+    config = DSAConfig(**changes)
+    assert {name: getattr(config, name) for name in changes} == changes
+
+
+@pytest.mark.parametrize(
+    ("changes", "encoded", "sentence"),
+    [
+        ({"pooling": "mean", "encoder": "none", "embedding_size": 50}, 50, 50),
+        ({"pooling": "max", "encoder": "kim_cnn", "hidden_size": 40}, 40, 40),
+        ({"pooling": "last", "encoder": "bilstm", "hidden_size": 40}, 40, 40),
+        ({"pooling": "structured", "num_attention_heads": 30}, 300, 9000),
+        ({"pooling": "variational", "num_attention_heads": 2}, 300, 600),
+        ({"pooling": "static", "encoder": "none", "embedding_size": 50}, 50, 600),
+        ({"pooling": "static", "num_attention_heads": 8, "attention_head_size": 300}, 300, 2400),
+    ],
+    ids=str,
+)
+def test_the_width_of_a_sentence_vector_is_the_poolings(changes: dict[str, Any], encoded: int, sentence: int) -> None:
+    config = DSAConfig(**changes)
+    assert (config.encoded_size, config.sentence_embedding_size) == (encoded, sentence)
+
+
+def test_the_names_of_the_config_are_those_of_the_classes() -> None:
+    fields = {field.name: get_args(field.type) for field in dataclasses.fields(DSAConfig)}
+    assert set(fields["encoder"]) == set(ENCODERS)
+    assert set(fields["pooling"]) == set(POOLINGS)
 
 
 @pytest.mark.parametrize("name", ["embedding_dropout", "hidden_dropout", "classifier_dropout", "routing_scale"])

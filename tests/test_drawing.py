@@ -249,3 +249,10 @@ def test_every_text_gives_a_row_that_can_be_drawn_or_a_clear_error(text: str) ->
         assert tokenizer.tokenize(text) == []
     else:
         assert len(found.offsets) == len(tokenizer.tokenize(text))
+
+
+def test_a_pooling_without_attention_is_named() -> None:
+    tokenizer = build_tokenizer(["a", "film"], lowercase=True)
+    model = DSAModel(small_config(encoder="bilstm", hidden_size=6, pooling="last", vocab_size=len(tokenizer)))
+    with pytest.raises(ValueError, match=r"^Pooling 'last' has no attention over the words to draw\.$"):
+        attention_rows(model, tokenizer, "a film")

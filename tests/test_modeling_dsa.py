@@ -12,13 +12,26 @@ import torch
 import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from small_models import FIRST_WORD, PAD, SEP, VOCABULARY, join_pair, pad_rows, randomize, small_config
+from small_models import (
+    ENCODER_CASES,
+    FIRST_WORD,
+    PAD,
+    POOLING_CASES,
+    SEP,
+    VOCABULARY,
+    join_pair,
+    pad_rows,
+    randomize,
+    small_config,
+)
 from torch import Tensor, nn
-from transformers import AutoConfig, AutoModel, AutoModelForSequenceClassification
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+from transformers import AutoConfig, AutoModel, AutoModelForSequenceClassification, Trainer, TrainingArguments
 
 from modeling_dsa import DSAConfig, DSAForNLI, DSAForSequenceClassification, DSAModel, DSAPreTrainedModel
-from modeling_dsa.encoders_dsa import ConvLayer
 from modeling_dsa.modeling_dsa import ClassifierLayer
+from modeling_dsa.rows_dsa import ConvLayer
 
 SHIPPED = Path(__file__).parents[1] / "configuration"
 
@@ -33,12 +46,26 @@ CASES: dict[str, dict[str, Any]] = {
     "static, word_norm 3": {"word_norm": 3.0, "pooling": "static"},
     "not normalised": {"normalize_words": False},
     "other slopes and kernels": {"negative_slope": 0.3, "kernel_sizes": [1, 7, 3], "batch_norm_eps": 0.1},
+    "static, two heads": {"pooling": "static", "num_attention_heads": 2},
+    "cosine": {"pair_features": ["difference", "product", "cosine"]},
+    "cosines of three heads": {"pair_features": ["cosine", "first", "second"], "num_attention_heads": 3},
     "no hidden layer": {"classifier_hidden_sizes": []},
+    **ENCODER_CASES,
+    **POOLING_CASES,
+    "bilstm, structured": {**ENCODER_CASES["bilstm"], "pooling": "structured", "num_attention_heads": 2},
+    "kim_cnn, max": {**ENCODER_CASES["kim_cnn"], "pooling": "max", "normalize_words": False},
+    "bilstm, last, not normalised": {**POOLING_CASES["last"], "normalize_words": False},
+    "no encoder, variational": {"encoder": "none", "pooling": "variational"},
+    "three words, dynamic": {"max_sentence_words": 3},
+    "three words, variational by position": {**POOLING_CASES["variational by position"], "max_sentence_words": 3},
 }
 POOLINGS: dict[str, dict[str, Any]] = {
     **{f"r={r} m={m}": {"routing_iterations": r, "num_attention_heads": m} for r in range(1, 6) for m in (1, 8)},
-    "static": {"pooling": "static"},
+    **ENCODER_CASES,
+    **POOLING_CASES,
 }
+# One of each encoder and each pooling.
+SYSTEMS: dict[str, dict[str, Any]] = {"dynamic": {}, **ENCODER_CASES, **POOLING_CASES}
 PAIR_ROWS: list[tuple[list[int], list[int]]] = [
     ([5, 6, 7, 8, 9], [10, 11]),
     ([12], [13]),
@@ -86,11 +113,12 @@ def test_the_model_equals_the_paper_word_by_word(changes: dict[str, Any]) -> Non
     batch = batch_of_pairs(PAIR_ROWS, left=[0, 3, 1, 2, 0, 4], right=1)
     outputs = model(**batch, output_attentions=True, output_hidden_states=True)
     encoded = model.dsa(**batch)
+    assert torch.equal(encoded.last_hidden_state, outputs.hidden_states[-1])
 
     weights = reference.read_weights(model)
     table = weights["embed_tokens.weight"]
     for row, pair in enumerate(PAIR_ROWS):
-        vectors = []
+        vectors, penalties = [], []
         for slot, words in enumerate(pair):
             expected = reference.encode(weights, config, [table[word] for word in words])
             vectors.append(expected.vector)
@@ -98,23 +126,29 @@ def test_the_model_equals_the_paper_word_by_word(changes: dict[str, Any]) -> Non
             torch.testing.assert_close(vector[row], expected.vector, rtol=0, atol=1e-10)
             separator = (batch["input_ids"][row] == SEP).nonzero().item()
             start = separator + 1 if slot else separator - len(words)
-            place = slice(int(start), int(start) + len(words))
+            if config.pooling == "structured":
+                penalties.append(reference.structured_penalty(expected.attentions[0]))
             if not words:
                 continue
-            layers = [*expected.branches, expected.encoded]
+            words = words[: config.max_sentence_words]
+            place = slice(int(start), int(start) + len(words))
+            layers = [*expected.between, expected.encoded]
             for hidden, layer in zip(outputs.hidden_states[1:], layers, strict=True):
                 torch.testing.assert_close(hidden[row, place], torch.stack(layer), rtol=0, atol=1e-10)
             torch.testing.assert_close(outputs.hidden_states[0][row, place], table[words], rtol=0, atol=0)
             for attention, heads in zip(outputs.attentions, expected.attentions, strict=True):
                 rows = torch.stack([torch.stack(head) for head in heads])
-                torch.testing.assert_close(attention[row, :, place], rows, rtol=0, atol=1e-10)
+                tolerance = 1e-7 if config.pooling == "max" else 1e-10  # max's shares are float32
+                torch.testing.assert_close(attention[row, :, place].double(), rows, rtol=0, atol=tolerance)
+        if penalties:
+            torch.testing.assert_close(outputs.attention_penalty[row], sum(penalties), rtol=0, atol=1e-10)
         logits = reference.classify(weights, config, *vectors)
         torch.testing.assert_close(outputs.logits[row], logits, rtol=0, atol=1e-10)
 
 
-@pytest.mark.parametrize("pooling", ["dynamic", "static"])
-def test_the_classifier_of_sentences_equals_the_paper(pooling: str) -> None:
-    config = small_config(pooling=pooling, classifier_hidden_sizes=[6])
+@pytest.mark.parametrize("changes", SYSTEMS.values(), ids=SYSTEMS.keys())
+def test_the_classifier_of_sentences_equals_the_paper(changes: dict[str, Any]) -> None:
+    config = small_config(classifier_hidden_sizes=[6], **changes)
     model = randomize(DSAForSequenceClassification(config)).double().eval()
     rows = [[5, 6, 7], [8], [], [9, 10, 11, 12]]
     logits = model(*pad_rows(rows)).logits
@@ -124,8 +158,9 @@ def test_the_classifier_of_sentences_equals_the_paper(pooling: str) -> None:
         torch.testing.assert_close(logits[row], reference.classify(weights, config, vector), rtol=0, atol=1e-10)
 
 
-def test_gradcheck_from_word_vectors_to_logits() -> None:
-    model = randomize(DSAForNLI(small_config(sentences_per_row=2, routing_iterations=3))).double().eval()
+@pytest.mark.parametrize("changes", [{"routing_iterations": 3}, *SYSTEMS.values()], ids=["r=3", *SYSTEMS])
+def test_gradcheck_from_word_vectors_to_logits(changes: dict[str, Any]) -> None:
+    model = randomize(DSAForNLI(small_config(sentences_per_row=2, **changes))).double().eval()
     types = torch.tensor([[0, 0, 1], [0, 1, 1]])
     mask = torch.tensor([[1, 1, 1], [0, 1, 1]])
     words = torch.randn(2, 3, 6, dtype=torch.float64, requires_grad=True)
@@ -198,7 +233,7 @@ def test_a_sentence_has_one_vector_alone_in_any_batch_and_in_either_slot(
 def test_a_sentence_has_one_vector_in_float32_at_the_papers_size(pooling: str) -> None:
     """Within 1e-6, where a small model's few channels would blow up the rounding of a short word."""
     settings: dict[str, Any] = {"vocab_size": VOCABULARY, "unknown_init_range": 0.5, "sentences_per_row": 2}
-    settings |= POOLINGS[pooling]
+    settings |= {name: value for name, value in POOLINGS[pooling].items() if name != "hidden_size"}
     if settings.get("num_attention_heads") == 8:
         settings["attention_head_size"] = 300
     model = DSAModel(DSAConfig(**settings)).eval()
@@ -285,7 +320,10 @@ def test_deduplication_changes_no_vector_and_no_gradient(pooling: str) -> None:
         model = randomize(DSAForNLI(small_config(**POOLINGS[pooling], sentences_per_row=2))).double().eval()
         model.config.deduplicate_sentences = deduplicate
         loss = model(**batch_of_pairs(PAIR_ROWS), labels=torch.tensor([0, 1, 2, 0, 1, 2])).loss
-        gradients.append([loss, *torch.autograd.grad(loss, [w for w in model.parameters() if w.requires_grad])])
+        weights = [weight for weight in model.parameters() if weight.requires_grad]
+        # VSAM's posterior is not read at prediction.
+        unread = model.config.pooling == "variational"
+        gradients.append([loss, *torch.autograd.grad(loss, weights, materialize_grads=unread)])
     torch.testing.assert_close(gradients[0], gradients[1], rtol=0, atol=1e-10)
 
 
@@ -365,39 +403,52 @@ def vectors_of(model: DSAModel, ids: Tensor) -> Tensor:
 
 @pytest.mark.parametrize("training", [False, True])
 @pytest.mark.parametrize("per_row", [1, 2])
-@pytest.mark.parametrize("pooling", ["dynamic", "static"])
+@pytest.mark.parametrize("system", SYSTEMS)
 @pytest.mark.parametrize("ids", TINY.values(), ids=TINY.keys())
-def test_empty_sentences_and_single_words_stay_finite(ids: Tensor, pooling: str, per_row: int, training: bool) -> None:
-    model = DSAModel(small_config(pooling=pooling, sentences_per_row=per_row, freeze_embeddings=False)).train(training)
+def test_empty_sentences_and_single_words_stay_finite(ids: Tensor, system: str, per_row: int, training: bool) -> None:
+    config = small_config(**SYSTEMS[system], sentences_per_row=per_row, freeze_embeddings=False)
+    model = DSAModel(config).train(training)
     vectors = vectors_of(model, ids)
-    assert vectors.shape == (len(ids) * per_row, 4)
+    assert vectors.shape == (len(ids) * per_row, config.sentence_embedding_size)
     assert torch.isfinite(vectors).all()
     torch.autograd.backward(vectors.sum())
     gradients = {name: weight.grad for name, weight in model.named_parameters() if weight.grad is not None}
     assert all(torch.isfinite(gradient).all() for gradient in gradients.values())
-    assert torch.any(gradients["pooling.projection.weight"] != 0)
+    assert torch.any(gradients["embed_tokens.weight"] != 0)
+    if config.pooling in ("dynamic", "static"):
+        assert torch.any(gradients["pooling.projection.weight"] != 0)
 
 
 @pytest.mark.parametrize("per_row", [1, 2])
+@pytest.mark.parametrize("system", SYSTEMS)
 @pytest.mark.parametrize("ids", WORDLESS.values(), ids=WORDLESS.keys())
-def test_a_batch_without_words_gives_zeros(ids: Tensor, per_row: int) -> None:
-    vectors = vectors_of(DSAModel(small_config(sentences_per_row=per_row)).eval(), ids)
-    assert torch.equal(vectors, torch.zeros(len(ids) * per_row, 4))
+def test_a_batch_without_words_gives_zeros(ids: Tensor, system: str, per_row: int) -> None:
+    model = DSAModel(small_config(**SYSTEMS[system], sentences_per_row=per_row)).eval()
+    assert torch.equal(vectors_of(model, ids), torch.zeros(len(ids) * per_row, model.config.sentence_embedding_size))
 
 
-@pytest.mark.parametrize("pooling", ["dynamic", "static"])
-def test_a_batch_without_words_can_be_trained_on(pooling: str) -> None:
+@pytest.mark.parametrize("changes", SYSTEMS.values(), ids=SYSTEMS.keys())
+def test_a_batch_without_words_can_be_trained_on(changes: dict[str, Any]) -> None:
     """As one process of several may have to: its gradients are 0."""
-    model = DSAModel(small_config(pooling=pooling)).train()
+    model = DSAModel(small_config(**changes, freeze_embeddings=False)).train()
     torch.autograd.backward(model(WORDLESS["all padding"]).pooler_output.sum())
     assert all(weight.grad is None or torch.all(weight.grad == 0) for weight in model.parameters())
+
+
+@pytest.mark.parametrize("changes", SYSTEMS.values(), ids=SYSTEMS.keys())
+def test_a_classifier_of_a_batch_without_words_gives_every_weight_a_gradient(changes: dict[str, Any]) -> None:
+    """Processes that train together wait for each other's gradients of all weights."""
+    model = DSAForSequenceClassification(small_config(**changes, freeze_embeddings=False)).train()
+    model(WORDLESS["all padding"], labels=torch.tensor([0, 1])).loss.backward()
+    assert not [name for name, weight in model.named_parameters() if weight.grad is None]
 
 
 @pytest.mark.parametrize(
     "ids", [WORDLESS["all padding"], TINY["a row of padding"]], ids=["all padding", "a row of padding"]
 )
-def test_a_classifier_trains_on_a_batch_with_empty_rows(ids: Tensor) -> None:
-    model = DSAForNLI(small_config(sentences_per_row=2)).train()
+@pytest.mark.parametrize("changes", SYSTEMS.values(), ids=SYSTEMS.keys())
+def test_a_classifier_trains_on_a_batch_with_empty_rows(changes: dict[str, Any], ids: Tensor) -> None:
+    model = DSAForNLI(small_config(**changes, sentences_per_row=2)).train()
     outputs = model(ids, labels=torch.tensor([0, 1]))
     outputs.loss.backward()
     assert torch.isfinite(outputs.loss)
@@ -425,6 +476,91 @@ def test_word_vectors_give_what_their_ids_give() -> None:
         torch.testing.assert_close(model(inputs_embeds=embedded + 1, attention_mask=mask).logits, by_ids.logits)
 
 
+# The first words of a sentence
+
+
+@pytest.mark.parametrize("system", ["dynamic", "max", "last", "structured", "self_attention encoder", "variational"])
+@settings(max_examples=15, deadline=None)
+@given(pairs=PAIRS, limit=st.integers(1, 4), data=st.data())
+def test_a_model_that_reads_some_words_gives_what_it_gives_for_sentences_of_these(
+    system: str, pairs: list[tuple[list[int], list[int]]], limit: int, data: st.DataObject
+) -> None:
+    torch.manual_seed(0)
+    model = DSAForNLI(small_config(**SYSTEMS[system], sentences_per_row=2)).double().eval()
+    lefts = data.draw(st.lists(st.integers(0, 3), min_size=len(pairs), max_size=len(pairs)))
+    whole = batch_of_pairs(pairs, left=lefts, right=1)
+    cut = batch_of_pairs([(first[:limit], second[:limit]) for first, second in pairs])
+    with torch.no_grad():
+        expected = model(**cut).logits
+        model.config.max_sentence_words = limit
+        torch.testing.assert_close(model(**whole).logits, expected, rtol=0, atol=1e-12)
+        by_types = model(**whole, token_type_ids=types_of_pairs(**whole)).logits
+        torch.testing.assert_close(by_types, expected, rtol=0, atol=1e-12)
+        vectors, limited = model.dsa.get_input_embeddings()(whole["input_ids"]), whole["attention_mask"].bool()
+        by_vectors = model(
+            inputs_embeds=vectors,
+            attention_mask=limited & (whole["input_ids"] != SEP),
+            token_type_ids=types_of_pairs(**whole),
+        ).logits
+        torch.testing.assert_close(by_vectors, expected, rtol=0, atol=1e-12)
+
+
+def test_all_words_are_read_without_a_limit_and_none_behind_it() -> None:
+    ids = torch.arange(FIRST_WORD, FIRST_WORD + 30)[None]
+    changed = ids.clone()
+    changed[0, 12] = 39
+    for limit, equal in ((None, False), (13, False), (12, True)):
+        config = small_config(pooling="max", encoder="none", normalize_words=False, max_sentence_words=limit)
+        model = randomize(DSAModel(config)).eval()
+        with torch.no_grad():
+            model.get_parameter("embed_tokens.weight")[39] = 100.0
+        before, after = model(ids), model(changed)
+        assert before.pooler_output.max().item() < 100
+        assert (after.pooler_output.max().item() == 100) != equal
+        assert torch.all(before.last_hidden_state[0, limit or 30 :] == 0)
+
+
+class LargestTensor(TorchDispatchMode):
+    """Remembers the largest number of elements that an operation made memory for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.elements = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        outputs = func(*args, **(kwargs or {}))
+        for value in tree_leaves(outputs):
+            if isinstance(value, Tensor):
+                self.elements = max(self.elements, value.untyped_storage().nbytes() // value.element_size())
+        return outputs
+
+
+@pytest.mark.parametrize("training", [True, False])
+@pytest.mark.parametrize("changes", SYSTEMS.values(), ids=SYSTEMS.keys())
+def test_a_head_makes_nothing_as_large_as_the_padded_batch(changes: dict[str, Any], training: bool) -> None:
+    """One long sentence among many short ones, of which the model reads 8 words each."""
+    model = DSAForNLI(small_config(**(changes | {"max_sentence_words": 8}), sentences_per_row=2)).train(training)
+    batch = batch_of_pairs([([5, 6, 7], [8])] * 30 + [([9] * 4000, [10])])
+    rows, padded = batch["input_ids"].shape
+    with LargestTensor() as largest:
+        model(**batch, labels=torch.zeros(rows, dtype=torch.long)).loss.backward()
+    assert rows * padded <= largest.elements < 2 * rows * padded  # masks and ids, but no vector a place
+    with LargestTensor() as largest:
+        model.dsa(**batch)  # which returns the words in their places
+    assert largest.elements >= rows * padded * model.config.encoded_size
+
+
+def test_a_sentence_of_very_many_words_stays_exact() -> None:
+    """The sums run over 100,000 words one after another."""
+    settings: dict[str, Any] = {"encoder": "none", "normalize_words": False, "pooling": "structured"}
+    model = randomize(DSAModel(small_config(**settings))).eval()
+    ids = torch.randint(FIRST_WORD, VOCABULARY, (1, 100_000))
+    exact = model.double()(ids).pooler_output
+    rough = model.float()(ids, output_attentions=True)
+    torch.testing.assert_close(rough.pooler_output.double(), exact, rtol=0, atol=1e-4)
+    assert rough.attentions[0].sum().item() == pytest.approx(1, abs=1e-3)
+
+
 # Outputs
 
 
@@ -433,9 +569,11 @@ def test_attentions_are_weights_over_each_sentence(changes: dict[str, Any]) -> N
     config = small_config(sentences_per_row=2, **changes)
     batch = batch_of_pairs(PAIR_ROWS, left=[0, 3, 1, 2, 0, 4])
     attentions = DSAModel(config).eval()(**batch, output_attentions=True).attentions
-    assert len(attentions) == (1 if config.pooling == "static" else config.routing_iterations)
+    assert len(attentions) == {"dynamic": config.routing_iterations, "last": 0}.get(config.pooling, 1)
     second = types_of_pairs(**batch).bool()
     first = batch["attention_mask"].bool() & (batch["input_ids"] != SEP) & ~second
+    if config.max_sentence_words is not None:
+        first, second = (part & (part.cumsum(1) <= config.max_sentence_words) for part in (first, second))
     for attention in attentions:
         assert attention.shape == (len(PAIR_ROWS), config.num_attention_heads, batch["input_ids"].shape[1])
         assert torch.all(attention >= 0)
@@ -511,14 +649,69 @@ def test_the_loss_follows_the_problem_type(problem: str, per_row: int, named: bo
     assert model.dsa.pooling.projection.weight.grad.abs().sum() > 0
 
 
+@pytest.mark.parametrize("training", [True, False])
+@pytest.mark.parametrize("coefficient", [0.0, 0.3, 2.0])
+def test_the_penalty_enters_the_loss_with_its_coefficient(coefficient: float, training: bool) -> None:
+    config = small_config(pooling="structured", num_attention_heads=3, attention_penalty=coefficient)
+    model = DSAForSequenceClassification(config).train(training)
+    ids, mask = pad_rows([[5, 6, 7], [8], [5, 6, 7], [9, 10, 11, 12]])
+    labels = torch.tensor([0, 1, 2, 0])
+    outputs = model(ids, mask, labels=labels)
+    assert outputs.attention_penalty.shape == (4,)
+    assert torch.all(outputs.attention_penalty > 0)
+    torch.testing.assert_close(outputs.reconstruction_loss, F.cross_entropy(outputs.logits, labels))
+    expected = outputs.reconstruction_loss + coefficient * outputs.attention_penalty.mean()
+    torch.testing.assert_close(outputs.loss, expected)
+    assert model(ids, mask).loss is None
+
+
+HEADS = {
+    **SYSTEMS,
+    "variational, samples": {"pooling": "variational", "num_prediction_samples": 4, "num_training_samples": 3},
+}
+
+
+def trainer_of(model: DSAForSequenceClassification, folder: Path) -> Trainer:
+    arguments = TrainingArguments(output_dir=str(folder), report_to=[], use_cpu=True, disable_tqdm=True)
+    return Trainer(model, arguments)
+
+
+@pytest.mark.parametrize("changes", HEADS.values(), ids=HEADS.keys())
+def test_transformers_trainer_predicts_logits_and_nothing_else(changes: dict[str, Any], tmp_path: Path) -> None:
+    model = DSAForNLI(small_config(**changes, sentences_per_row=2)).eval()
+    trainer = trainer_of(model, tmp_path)
+    inputs = {**batch_of_pairs(PAIR_ROWS), "labels": torch.tensor([0, 1, 2, 0, 1, 2])}
+    torch.manual_seed(0)
+    expected = model(**inputs)
+    torch.manual_seed(0)
+    loss, logits, labels = trainer.prediction_step(model, dict(inputs), prediction_loss_only=False)
+    assert isinstance(logits, Tensor)
+    torch.testing.assert_close(logits, expected.logits.detach(), rtol=0, atol=0)
+    torch.testing.assert_close(loss, expected.loss.detach())
+    torch.testing.assert_close(labels, inputs["labels"])
+
+
+@pytest.mark.parametrize("changes", HEADS.values(), ids=HEADS.keys())
+def test_transformers_trainer_trains_with_the_models_own_loss(changes: dict[str, Any], tmp_path: Path) -> None:
+    """It may hand the loss the number of rows of several batches, which is not that of the samples."""
+    model = DSAForNLI(small_config(**changes, sentences_per_row=2)).train()
+    trainer = trainer_of(model, tmp_path)
+    inputs = {**batch_of_pairs(PAIR_ROWS), "labels": torch.tensor([0, 1, 2, 0, 1, 2])}
+    torch.manual_seed(0)
+    expected = model(**inputs).loss
+    torch.manual_seed(0)
+    loss = trainer.compute_loss(model, dict(inputs), num_items_in_batch=torch.tensor(6))
+    torch.testing.assert_close(loss, expected)
+
+
 def test_nli_needs_pairs() -> None:
     with pytest.raises(ValueError, match="DSAForNLI reads pairs: set sentences_per_row=2, got 1"):
         DSAForNLI(small_config(sentences_per_row=1))
 
 
-@pytest.mark.parametrize("pooling", ["dynamic", "static"])
-def test_bfloat16_autocast_stays_close(pooling: str) -> None:
-    model = DSAForNLI(small_config(pooling=pooling, sentences_per_row=2, num_attention_heads=1)).eval()
+@pytest.mark.parametrize("changes", SYSTEMS.values(), ids=SYSTEMS.keys())
+def test_bfloat16_autocast_stays_close(changes: dict[str, Any]) -> None:
+    model = DSAForNLI(small_config(**changes, sentences_per_row=2)).eval()
     batch = batch_of_pairs(PAIR_ROWS)
     exact = model(**batch, output_attentions=True)
     with torch.autocast("cpu", torch.bfloat16):
@@ -527,7 +720,10 @@ def test_bfloat16_autocast_stays_close(pooling: str) -> None:
     torch.testing.assert_close(rough.logits.float(), exact.logits, rtol=0, atol=0.03)
     torch.testing.assert_close(rough.attentions, exact.attentions, rtol=0, atol=0.02)
     rough.loss.backward()
-    assert all(torch.isfinite(weight.grad).all() for weight in model.parameters() if weight.requires_grad)
+    unread = ("log_std", "posterior", "class_vectors")  # VSAM's, at prediction
+    for name, weight in model.named_parameters():
+        if weight.requires_grad and not any(part in name for part in unread):
+            assert torch.isfinite(weight.grad).all(), name
 
 
 def test_words_and_classifier_inputs_are_dropped_at_their_rates_in_training() -> None:
@@ -546,6 +742,25 @@ def test_words_and_classifier_inputs_are_dropped_at_their_rates_in_training() ->
 
     assert torch.equal(model.eval()(ids, output_hidden_states=True).hidden_states[0], table)
     assert not (layer.eval()(torch.randn(200, 50)) == 0).any()
+
+
+def test_word_dropout_leaves_words_of_the_vocabulary_out_of_a_training_batch() -> None:
+    """A word is left out wherever it stands, as if it had never been there."""
+    model = DSAModel(
+        small_config(word_dropout=0.4, embedding_dropout=0.0, hidden_dropout=0.0, encoder="kim_cnn", hidden_size=6)
+    )
+    ids = torch.arange(FIRST_WORD, VOCABULARY).repeat(2, 1).flip(0)
+    kept_share = []
+    for seed in range(40):
+        torch.manual_seed(seed)
+        kept = model.train()(ids, output_hidden_states=True).hidden_states[0].any(-1)  # (batch, words)
+        assert torch.equal(kept[0], kept[1])
+        kept_share.append(kept.double().mean().item())
+        torch.manual_seed(seed)
+        vector = model(ids).pooler_output[0]
+        torch.testing.assert_close(vector, model.eval()(ids[:1, kept[0]]).pooler_output[0])
+    assert sum(kept_share) / 40 == pytest.approx(0.6, abs=0.03)
+    assert model.eval()(ids, output_hidden_states=True).hidden_states[0].any(-1).all()
 
 
 # Initialisation and loading
@@ -573,6 +788,52 @@ def test_every_layer_has_the_he_initialisation_of_its_dropout(scaling: str, pool
     assert seen == 2 * 5 + 1 + (3 if pooling == "static" else 1) + 3
 
 
+LAYERS: dict[str, tuple[dict[str, Any], int]] = {
+    "none, mean": ({"encoder": "none", "pooling": "mean"}, 0),
+    "kim_cnn, max": ({"encoder": "kim_cnn", "kernel_sizes": [3, 4, 5], "pooling": "max"}, 3),
+    "self_attention, structured": (
+        {"encoder": "self_attention", "num_hidden_layers": 2, "pooling": "structured", "num_attention_heads": 30},
+        2 * 2 + 2,
+    ),
+    "none, self_attention": ({"encoder": "none", "pooling": "self_attention", "num_attention_heads": 30}, 4),
+    "none, variational": ({"encoder": "none", "pooling": "variational", "num_attention_heads": 4}, 7),
+}
+
+
+@pytest.mark.parametrize(("changes", "layers"), LAYERS.values(), ids=LAYERS.keys())
+def test_every_layer_of_the_other_systems_has_the_he_initialisation_of_its_dropout(
+    changes: dict[str, Any], layers: int
+) -> None:
+    settings: dict[str, Any] = {"vocab_size": 9, "num_labels": 3}
+    model = DSAModel(DSAConfig(**settings, **changes))
+    gaussians = ("mean", "log_std")  # of VSAM's prior and posterior
+    seen = 0
+    for name, layer in model.named_modules():
+        if isinstance(layer, nn.Linear | nn.Conv1d) and not (
+            model.config.pooling == "variational" and name.endswith(gaussians)
+        ):
+            keep = 0.8 if isinstance(layer, ConvLayer) else 1
+            expected = math.sqrt(2 / (1 + 0.01**2) / layer.weight[0].numel() * keep)
+            weight = layer.weight.double()
+            assert weight.std().item() == pytest.approx(expected, rel=5 / math.sqrt(2 * weight.numel())), name
+            assert layer.bias is None or torch.all(layer.bias == 0), name
+            seen += 1
+    assert seen == layers
+
+
+def test_a_bilstm_starts_as_in_torch(tmp_path: Path) -> None:
+    """Uniform in 1 / sqrt(u) to both sides, weights and biases, in a new model and where a checkpoint lacks them."""
+    config = DSAConfig(vocab_size=9, encoder="bilstm", hidden_size=128, num_hidden_layers=2, pooling="max")
+    new = DSAModel(config)
+    new.save_pretrained(tmp_path, state_dict={"embed_tokens.weight": new.get_parameter("embed_tokens.weight")})
+    for model in (new, DSAModel.from_pretrained(tmp_path)):
+        lstms = [layer for layer in model.modules() if isinstance(layer, nn.LSTM)]
+        assert len(lstms) == 4
+        for weight in (weight for layer in lstms for weight in layer.parameters()):
+            assert weight.abs().max() <= 1 / 8
+            assert weight.std().item() == pytest.approx(1 / 8 / math.sqrt(3), rel=0.1)
+
+
 @pytest.mark.parametrize("bound", [0.005, 0.05])
 def test_words_start_within_the_papers_range_and_padding_at_zero(bound: float) -> None:
     table = DSAModel(small_config(vocab_size=500, unknown_init_range=bound)).get_parameter("embed_tokens.weight")
@@ -583,7 +844,7 @@ def test_words_start_within_the_papers_range_and_padding_at_zero(bound: float) -
     assert torch.all(words.abs().sum(1) > 0)
 
 
-@pytest.mark.parametrize("changes", [{}, {"num_attention_heads": 3}, {"pooling": "static"}], ids=str)
+@pytest.mark.parametrize("changes", [{"num_attention_heads": 3}, *SYSTEMS.values()], ids=["m=3", *SYSTEMS])
 def test_a_saved_model_comes_back_bit_for_bit(changes: dict[str, Any], tmp_path: Path) -> None:
     model = randomize(DSAForNLI(small_config(sentences_per_row=2, **changes))).eval()
     model.save_pretrained(tmp_path)
@@ -601,26 +862,31 @@ def test_a_saved_model_comes_back_bit_for_bit(changes: dict[str, Any], tmp_path:
     assert torch.equal(base(**batch).pooler_output, model.dsa(**batch).pooler_output)
 
 
-def test_the_model_is_built_on_the_meta_device() -> None:
+@pytest.mark.parametrize("changes", SYSTEMS.values(), ids=SYSTEMS.keys())
+def test_the_model_is_built_on_the_meta_device(changes: dict[str, Any]) -> None:
     with torch.device("meta"):
-        model = DSAForNLI(small_config(sentences_per_row=2))
+        model = DSAForNLI(small_config(**changes, sentences_per_row=2))
     assert all(value.is_meta for value in model.state_dict().values())
 
 
-def test_what_a_checkpoint_lacks_is_initialised_as_in_a_new_model(tmp_path: Path) -> None:
+@pytest.mark.parametrize("changes", SYSTEMS.values(), ids=SYSTEMS.keys())
+def test_what_a_checkpoint_lacks_is_initialised_as_in_a_new_model(changes: dict[str, Any], tmp_path: Path) -> None:
     """Loading happens on the meta device: a parameter that `_init_weights` forgets would hold garbage."""
-    config = small_config(sentences_per_row=2, unknown_init_range=0.01)
+    config = small_config(**changes, sentences_per_row=2, unknown_init_range=0.01)
     whole = DSAForNLI(config)
-    kept = "dsa.encoder.compression.bias"
+    kept = "dsa.encoder.compression.bias" if config.encoder == "dense_cnn" else "classifier.2.bias"
     whole.save_pretrained(tmp_path, state_dict={kept: whole.state_dict()[kept]})
     loaded, info = DSAForNLI.from_pretrained(tmp_path, output_loading_info=True)
     weights = loaded.state_dict()
+    zeros: tuple[str, ...] = ("bias", "running_mean", "num_batches_tracked", "pooling.step")
+    if config.pooling == "variational":
+        zeros += ("mean.weight", "log_std.weight")
     persistent = {name for name, value in weights.items() if value.is_floating_point()}
     assert persistent - {kept} <= set(info["missing_keys"])
     for name, value in weights.items():
         if name.endswith(("norm.weight", "running_var")):
             assert torch.all(value == 1), name
-        elif name.endswith(("bias", "running_mean", "num_batches_tracked")):
+        elif name.endswith(zeros):
             assert torch.all(value == 0), name
         else:
             assert torch.isfinite(value).all(), name
@@ -630,8 +896,9 @@ def test_what_a_checkpoint_lacks_is_initialised_as_in_a_new_model(tmp_path: Path
     assert 0 < table.abs().max() <= 0.01
 
 
-def test_an_encoder_can_be_given_a_head(tmp_path: Path) -> None:
-    encoder = randomize(DSAModel(small_config(sentences_per_row=2)))
+@pytest.mark.parametrize("changes", SYSTEMS.values(), ids=SYSTEMS.keys())
+def test_an_encoder_can_be_given_a_head(changes: dict[str, Any], tmp_path: Path) -> None:
+    encoder = randomize(DSAModel(small_config(**changes, sentences_per_row=2)))
     encoder.save_pretrained(tmp_path)
     model, info = DSAForNLI.from_pretrained(tmp_path, output_loading_info=True)
     assert info["missing_keys"]
@@ -703,8 +970,11 @@ def test_the_word_table_is_frozen_as_the_config_says(way: str, freeze: bool, tmp
 
 @pytest.mark.parametrize("freeze", [True, False])
 @pytest.mark.parametrize("reload", [True, False])
-def test_training_moves_all_but_a_frozen_table(freeze: bool, reload: bool, tmp_path: Path) -> None:
-    model = DSAForNLI(small_config(sentences_per_row=2, freeze_embeddings=freeze, hidden_dropout=0.0))
+@pytest.mark.parametrize("changes", SYSTEMS.values(), ids=SYSTEMS.keys())
+def test_training_moves_all_but_a_frozen_table(
+    changes: dict[str, Any], freeze: bool, reload: bool, tmp_path: Path
+) -> None:
+    model = DSAForNLI(small_config(**changes, sentences_per_row=2, freeze_embeddings=freeze, hidden_dropout=0.0))
     if reload:
         model.save_pretrained(tmp_path)
         model = DSAForNLI.from_pretrained(tmp_path)

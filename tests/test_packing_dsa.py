@@ -1,4 +1,4 @@
-"""modeling_dsa.packing_dsa: which words make which sentence, and sums and softmaxes over each."""
+"""modeling_dsa.packing_dsa: which words make which sentence, and sums, softmaxes and rectangles over each."""
 
 from collections.abc import Callable
 
@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from small_models import PAD, SEP, join_pair, packing_of, pad_rows
 from torch import Tensor
 
-from modeling_dsa.packing_dsa import pack, split_pairs
+from modeling_dsa import packing_dsa
+from modeling_dsa.packing_dsa import Packing, pack, split_pairs
 
 # Few different words, so that equal sentences are common.
 SENTENCE = st.lists(st.integers(3, 5), max_size=4)
@@ -91,6 +92,125 @@ def test_words_keep_their_order_where_two_sentences_are_interleaved() -> None:
     assert packing.lengths.tolist() == [3, 3]
 
 
+@settings(max_examples=100, deadline=None)
+@given(PAIRS, st.integers(1, 5), st.booleans(), st.booleans(), st.data())
+def test_sentences_cut_to_a_number_of_words_are_packed_like_shorter_sentences(
+    pairs: list[tuple[list[int], list[int]]], limit: int, deduplicate: bool, interleaved: bool, data: st.DataObject
+) -> None:
+    if interleaved:  # both sentences of a row mixed word by word, told apart by token types
+        types = [data.draw(st.permutations([0] * len(first) + [1] * len(second))) for first, second in pairs]
+        rows = []
+        for pair, marks in zip(pairs, types, strict=True):
+            words = [iter(sentence) for sentence in pair]
+            rows.append([next(words[mark]) for mark in marks])
+        ids, mask = pad_rows(rows)
+        is_second = pad_rows(types)[0].bool()
+        is_word = mask.bool()
+    else:
+        ids, mask = pad_rows([join_pair(*pair) for pair in pairs], data.draw(st.integers(0, 2)))
+        is_word, is_second = split_pairs(ids, mask, None, PAD, SEP)
+    places, packing = pack(ids, is_word, is_second, deduplicate, limit)
+
+    short = [(first[:limit], second[:limit]) for first, second in pairs]
+    short_ids, short_mask = pad_rows([join_pair(*pair) for pair in short])
+    short_places, expected = pack(short_ids, *split_pairs(short_ids, short_mask, None, PAD, SEP), deduplicate)
+    assert torch.equal(ids.flatten()[places], short_ids.flatten()[short_places])
+    for name in ("lengths", "offsets", "sentence_of_word", "sentence_of_row", "slot_of_place", "word_at_place"):
+        assert torch.equal(getattr(packing, name), getattr(expected, name)), name
+    unpacked = packing.unpack_words(ids.flatten()[places][:, None])[..., 0]
+    read = unpacked != 0  # what was left out has 0 in its place
+    assert torch.equal(unpacked[read], ids[read])
+    assert read.sum() == sum(len(sentence) for pair in short for sentence in pair)
+
+
+def test_pack_keeps_sentences_of_one_hash_apart() -> None:
+    """Two different sentences whose words' hashes have one sum, made by solving the hash for the words' numbers."""
+    whole = 1 << 64
+    shift = 0x5851F42D4C957F2D * pow(0x2545F4914F6CDD1D, -1, whole)  # a step to the next position, in ids
+
+    def as_int64(number: int) -> int:
+        return (number + whole // 2) % whole - whole // 2
+
+    first, second = 1234, 987
+    twin = [as_int64(second + shift), as_int64(first - shift)]
+    ids = torch.tensor([[first, second], twin, [7, 8], twin, [first, second]])
+    sums = packing_dsa._hash_words(ids, torch.arange(2).expand(5, 2)).sum(1)
+    assert sums[0] == sums[1] != sums[2]
+
+    places, packing = pack(ids, torch.ones_like(ids).bool(), None, deduplicate=True)
+    sentences = ids.flatten()[places].view(-1, 2)[packing.sentence_of_row.flatten()]
+    assert torch.equal(sentences, ids)
+    assert packing.sentence_of_row[0] == packing.sentence_of_row[4]
+
+
+def test_sentences_that_differ_in_order_or_length_are_different() -> None:
+    rows = [[5, 6, 7], [7, 6, 5], [5, 6], [6, 5, 7], [5, 6, 7, 7], [], [5, 6, 7]]
+    ids, mask = pad_rows(rows)
+    _, packing = pack(ids, mask.bool(), None, deduplicate=True)
+    assert packing.sentence_of_row.flatten().tolist() == [0, 1, 2, 3, 4, 5, 0]
+
+
+def test_positions_count_the_words_of_each_sentence() -> None:
+    assert packing_of([3, 0, 1, 2]).positions.tolist() == [0, 1, 2, 0, 0, 1]
+    assert packing_of([0]).positions.tolist() == []
+
+
+@settings(max_examples=100, deadline=None)
+@given(PAIRS, st.booleans(), st.data())
+def test_splitting_by_class_tells_copies_in_rows_of_different_classes_apart(
+    pairs: list[tuple[list[int], list[int]]], deduplicate: bool, data: st.DataObject
+) -> None:
+    classes = data.draw(st.lists(st.integers(0, 2), min_size=len(pairs), max_size=len(pairs)))
+    ids, mask = pad_rows([join_pair(*pair) for pair in pairs], data.draw(st.integers(0, 2)))
+    is_word, is_second = split_pairs(ids, mask, None, PAD, SEP)
+    places, packing = pack(ids, is_word, is_second, deduplicate)
+    sentence_classes, sentences, words, finer = packing.split_by_class(torch.tensor(classes), max(classes) + 1)
+
+    of_row = [(tuple(sentence), number) for pair, number in zip(pairs, classes, strict=True) for sentence in pair]
+    packed = ids.flatten()[places][words]
+    texts = [tuple(packed[finer.sentence_of_word == number].tolist()) for number in range(len(finer.lengths))]
+    together = list(zip(texts, sentence_classes.tolist(), strict=True))
+    assert [together[number] for number in finer.sentence_of_row.flatten().tolist()] == of_row
+    if deduplicate:
+        assert sorted(together) == sorted(set(of_row))
+    else:
+        assert sorted(together) == sorted(of_row)
+    assert torch.equal(finer.lengths, packing.lengths[sentences])
+    assert finer.lengths.tolist() == [len(text) for text in texts]
+    assert finer.offsets.tolist() == [sum(map(len, texts[:number])) for number in range(len(texts))]
+    assert torch.equal(packing.sentence_of_word[words], sentences[finer.sentence_of_word])
+    # What is computed on the finer packing still comes back to the places of the batch.
+    assert torch.equal(finer.unpack_words(packed[:, None])[..., 0], ids * is_word)
+
+
+def rows_of_rectangles(packing: Packing) -> list[list[int]]:
+    """The words that stand inside the rows of all rectangles."""
+    groups = packing.rectangles()
+    return [words[row][inside[row]].tolist() for words, inside in groups for row in range(len(words))]
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.one_of(st.integers(0, 4), st.integers(0, 60)), min_size=1, max_size=12))
+def test_rectangles_hold_every_sentence_with_words_once(lengths: list[int]) -> None:
+    packing = packing_of(lengths)
+    starts = packing.offsets.tolist()
+    expected = [list(range(start, start + n)) for start, n in zip(starts, lengths, strict=True) if n]
+    assert sorted(rows_of_rectangles(packing)) == expected
+    for words, inside in packing.rectangles():
+        assert words.shape == inside.shape
+        assert torch.all((words >= 0) & (words < sum(lengths)))
+        shortest, longest = int(inside.sum(1).min()), inside.shape[1]
+        assert shortest >= min(longest * 2 // 3, longest - 4)
+
+
+def test_a_rectangle_holds_a_limited_number_of_words() -> None:
+    lengths = [300] * 500 + [100_000]
+    sizes = [words.shape for words, _ in packing_of(lengths).rectangles()]
+    assert sizes[0] == (1, 100_000)
+    assert sum(rows for rows, _ in sizes) == len(lengths)
+    assert all(rows * columns < (1 << 16) + 300 for rows, columns in sizes[1:])
+
+
 @given(LENGTHS, st.integers(0, 4))
 def test_gapped_rows_keep_sentences_apart(lengths: list[int], gap: int) -> None:
     packing = packing_of(lengths)
@@ -116,6 +236,8 @@ def test_softmax_and_weighted_sum_work_on_each_sentence_alone(lengths: list[int]
     parts = zip(split(expected, lengths), split(values, lengths), strict=True)
     expected_sums = torch.stack([(weight[..., None] * value).sum(1) for weight, value in parts], dim=1)
     torch.testing.assert_close(sums, expected_sums, rtol=0, atol=1e-12)
+    shared = packing.weighted_sum(weights, values[0])  # the same values for both heads
+    torch.testing.assert_close(shared, packing.weighted_sum(weights, values[:1].expand(2, -1, -1)), rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("lengths", [[3, 1, 2], [0, 2, 0, 0, 3, 0], [1]], ids=str)
@@ -127,6 +249,7 @@ def test_gradients_pass_through_softmax_and_weighted_sum(lengths: list[int]) -> 
     functions: list[tuple[Callable[..., Tensor], tuple[Tensor, ...]]] = [
         (packing.softmax, (scores,)),
         (packing.weighted_sum, (scores, values)),
+        (packing.weighted_sum, (scores, values[0].detach().requires_grad_())),
     ]
     for function, inputs in functions:
         assert torch.autograd.gradcheck(function, inputs)
@@ -136,6 +259,11 @@ def test_a_batch_of_no_words_is_packed() -> None:
     packing = packing_of([0, 0])
     assert packing.softmax(torch.zeros(2, 0)).shape == (2, 0)
     assert torch.equal(packing.weighted_sum(torch.zeros(2, 0), torch.zeros(2, 0, 3)), torch.zeros(2, 2, 3))
+    assert torch.equal(packing.weighted_sum(torch.zeros(2, 0), torch.zeros(0, 3)), torch.zeros(2, 2, 3))
+    assert packing.rectangles() == []
+    classes, sentences, words, finer = packing.split_by_class(torch.tensor([1, 0]), 2)
+    assert (classes.tolist(), sentences.tolist(), words.tolist()) == ([1, 0], [0, 1], [])
+    assert finer.unpack_words(torch.zeros(0, 5)).shape == (*packing.batch_shape, 5)
 
 
 @pytest.mark.parametrize("deduplicate", [True, False])

@@ -1,4 +1,4 @@
-"""modeling_dsa.poolings_dsa: Algorithm 1 and Eq. 1 against explicit loops, an outside implementation and gradcheck."""
+"""modeling_dsa.poolings_dsa: every pooling against explicit loops, an outside implementation and gradcheck."""
 
 import importlib
 import importlib.util
@@ -12,13 +12,25 @@ from typing import Any
 import pytest
 import reference
 import torch
-from small_models import packing_of, randomize, small_config
+from small_models import POOLING_CASES, packing_of, randomize, small_config
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from modeling_dsa.poolings_dsa import DynamicSelfAttention, StaticSelfAttention, dynamic_routing
+from modeling_dsa import DSAConfig
+from modeling_dsa.poolings_dsa import POOLINGS, DynamicSelfAttention, StructuredSelfAttention, dynamic_routing
 
 LENGTHS = [4, 0, 1, 6, 2]
+CASES: dict[str, dict[str, Any]] = {
+    "dynamic": {"num_attention_heads": 2, "routing_iterations": 3},
+    **POOLING_CASES,
+    "static, two heads": {"pooling": "static", "num_attention_heads": 2},
+    "structured, one hop": {"pooling": "structured"},
+    "self_attention by position, two heads": POOLING_CASES["variational by position"] | {"pooling": "self_attention"},
+}
+
+
+def pooling_of(config: DSAConfig) -> nn.Module:
+    return randomize(POOLINGS[config.pooling](config))
 
 
 @pytest.fixture
@@ -71,21 +83,82 @@ def test_gradcheck_of_the_routing(iterations: int, scale: float) -> None:
     assert torch.autograd.gradcheck(route, values)
 
 
-@pytest.mark.parametrize(
-    ("kind", "changes"),
-    [(DynamicSelfAttention, {"num_attention_heads": 2, "routing_iterations": 3}), (StaticSelfAttention, {})],
-)
-def test_gradcheck_of_a_whole_pooling(kind: type[nn.Module], changes: dict[str, Any]) -> None:
-    pooling = randomize(kind(small_config(**changes))).double()
-    names, weights = zip(*pooling.named_parameters(), strict=True)
+@pytest.mark.parametrize("changes", CASES.values(), ids=CASES.keys())
+def test_every_pooling_equals_its_equations_word_by_word(changes: dict[str, Any]) -> None:
+    config = small_config(**changes)
+    pooling = pooling_of(config).double().eval()
+    words = torch.randn(sum(LENGTHS), config.encoded_size, dtype=torch.float64)
+    pooled = pooling(words, packing_of(LENGTHS))
+    assert pooled.vectors.shape == (1, len(LENGTHS), config.sentence_embedding_size)
+    assert pooled.kl is None
+    assert pooled.attentions_std is None
+    assert (pooled.penalty is not None) == (config.pooling == "structured")
+
+    weights = {f"pooling.{name}": value for name, value in pooling.state_dict().items()}
+    start = 0
+    for number, length in enumerate(LENGTHS):
+        if not length:
+            assert torch.all(pooled.vectors[0, number] == 0)
+            continue
+        place = slice(start, start + length)
+        expected_attentions, expected = reference.pool(weights, config, list(words[place]))
+        torch.testing.assert_close(pooled.vectors[0, number], expected, rtol=0, atol=1e-10)
+        assert len(pooled.attentions) == len(expected_attentions)
+        for attention, heads in zip(pooled.attentions, expected_attentions, strict=True):
+            rows = torch.stack([torch.stack(head) for head in heads])
+            tolerance = 1e-7 if config.pooling == "max" else 1e-10  # max's shares are float32: nothing is made of them
+            torch.testing.assert_close(attention[:, place].double(), rows, rtol=0, atol=tolerance)
+        if config.pooling == "structured":
+            penalty = reference.structured_penalty(expected_attentions[0])
+            torch.testing.assert_close(pooled.penalty[number], penalty, rtol=0, atol=1e-10)
+        start += length
+
+
+@pytest.mark.parametrize("name", [name for name in CASES if not name.startswith("variational")])  # has its own test
+def test_gradcheck_of_a_whole_pooling(name: str) -> None:
+    config = small_config(**CASES[name], attention_hidden_size=3)
+    pooling = pooling_of(config).double().eval()
+    names = [name for name, _ in pooling.named_parameters()]
     packing = packing_of([3, 0, 1, 2])
-    words = torch.randn(6, 5, dtype=torch.float64, requires_grad=True)
+    words = torch.randn(6, config.encoded_size, dtype=torch.float64, requires_grad=True)
 
-    def pool(words: Tensor, *weights: Tensor) -> Tensor:
-        vectors: Tensor = functional_call(pooling, dict(zip(names, weights, strict=True)), (words, packing))[0]
-        return vectors
+    def pool(words: Tensor, *weights: Tensor) -> tuple[Tensor, ...]:
+        pooled = functional_call(pooling, dict(zip(names, weights, strict=True)), (words, packing))
+        return pooled.vectors, *([] if pooled.penalty is None else [pooled.penalty])
 
-    assert torch.autograd.gradcheck(pool, (words, *weights))
+    assert torch.autograd.gradcheck(pool, (words, *pooling.parameters()))
+
+
+def test_one_hop_has_no_other_to_differ_from_but_is_drawn_to_one_word() -> None:
+    """||a . a - 1||^2, 0 where all the weight lies on one word."""
+    pooling = pooling_of(small_config(pooling="structured"))
+    pooled = pooling(torch.randn(7, 5), packing_of([1, 6]))
+    assert pooled.penalty[0].item() == pytest.approx(0, abs=1e-10)
+    assert pooled.penalty[1].item() > 0.1
+
+
+def test_two_equal_hops_are_penalised_more_than_two_different_ones() -> None:
+    pooling = randomize(StructuredSelfAttention(small_config(pooling="structured", num_attention_heads=2)))
+    words, packing = torch.randn(6, 5), packing_of([6])
+    different = pooling(words, packing).penalty
+    with torch.no_grad():
+        pooling.score.weight[1] = pooling.score.weight[0]
+    assert pooling(words, packing).penalty > different
+
+
+def test_the_maximum_of_a_sentence_without_words_hurts_no_gradient() -> None:
+    words = torch.randn(3, 5, requires_grad=True)
+    pooled = pooling_of(small_config(pooling="max"))(words, packing_of([0, 2, 0, 1]))
+    (gradient,) = torch.autograd.grad(pooled.vectors.sum(), words)
+    assert gradient.sum().item() == 10  # one word for each channel of the two sentences with words
+    assert torch.all((gradient == 0) | (gradient == 1))
+
+
+@pytest.mark.parametrize("name", [name for name, changes in CASES.items() if changes.get("pooling") != "last"])
+def test_a_sentence_of_one_word_gives_it_all_weight(name: str) -> None:
+    pooled = pooling_of(small_config(**CASES[name])).eval()(torch.randn(1, 5), packing_of([1]))
+    for attention in pooled.attentions:
+        assert torch.equal(attention, torch.ones(len(attention), 1))
 
 
 @pytest.mark.parametrize("iterations", [2, 3, 5])
@@ -143,7 +216,7 @@ def test_routing_agrees_with_pytorch_wrapper(outside_encoder: type[nn.Module], i
 
     words = torch.randn(sum(lengths), 5, requires_grad=True)
     padded = nn.utils.rnn.pad_sequence(list(words.split(lengths)), batch_first=True)  # (batch, words, 5)
-    our_vectors = ours(words, packing_of(lengths))[0]
+    our_vectors = ours(words, packing_of(lengths)).vectors[0]
     their_vectors = theirs(padded, torch.tensor(lengths))
     torch.testing.assert_close(our_vectors, their_vectors, rtol=0, atol=1e-12)
     direction = torch.randn_like(our_vectors)
@@ -160,7 +233,7 @@ def test_routing_agrees_with_pytorch_wrapper(outside_encoder: type[nn.Module], i
             for m in (1, 8)
             for r in range(1, 6)
         ),
-        (StaticSelfAttention, {}),
+        *((POOLINGS[changes["pooling"]], changes) for name, changes in POOLING_CASES.items() if name != "last"),
     ],
 )
 def test_weights_sum_to_one_over_each_sentence_and_an_empty_one_is_zero(
@@ -168,24 +241,31 @@ def test_weights_sum_to_one_over_each_sentence_and_an_empty_one_is_zero(
 ) -> None:
     config = small_config(**changes)
     packing = packing_of(LENGTHS)
-    vectors, attentions = randomize(kind(config))(torch.randn(sum(LENGTHS), 5), packing)
+    pooled = randomize(kind(config)).eval()(torch.randn(sum(LENGTHS), 5), packing)
+    (vectors,), attentions = pooled.vectors, pooled.attentions
     assert vectors.shape == (len(LENGTHS), config.sentence_embedding_size)
     assert torch.all(vectors[1] == 0)
     assert len(attentions) == changes.get("routing_iterations", 1)
     for weights in attentions:
+        assert weights.shape == (config.num_attention_heads, sum(LENGTHS))
         sums = weights.new_zeros(weights.shape[0], len(LENGTHS)).index_add(1, packing.sentence_of_word, weights)
         expected = torch.tensor([1.0, 0.0, 1.0, 1.0, 1.0]).expand_as(sums)
         torch.testing.assert_close(sums, expected)
 
 
+# "last" has no weights, and weights by position differ over equal words.
+HALF = {name: changes for name, changes in POOLING_CASES.items() if name != "last" and "latent" not in changes}
+
+
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
-@pytest.mark.parametrize("kind", [DynamicSelfAttention, StaticSelfAttention])
-def test_half_precision_words_are_weighed_in_float32(kind: type[nn.Module], dtype: torch.dtype) -> None:
+@pytest.mark.parametrize("changes", [{}, *HALF.values()], ids=["dynamic", *HALF])
+def test_half_precision_words_are_weighed_in_float32(changes: dict[str, Any], dtype: torch.dtype) -> None:
     """Over 2,000 equal words the mean must not drift, nor the weights stop summing to 1."""
-    pooling = randomize(kind(small_config())).to(dtype)
+    pooling = pooling_of(small_config(**changes)).to(dtype).eval()
     word = torch.randn(1, 5).to(dtype)
     packing = packing_of([2000, 1])
-    vectors, attentions = pooling(word.expand(2001, 5), packing)
+    pooled = pooling(word.expand(2001, 5), packing)
+    (vectors,), attentions = pooled.vectors, pooled.attentions
     assert vectors.dtype == dtype
     assert attentions[-1].dtype == torch.float32
     assert attentions[-1][0, :2000].sum().item() == pytest.approx(1, abs=1e-4)

@@ -24,6 +24,22 @@ def test_row_convolution_equals_torchs_with_same_padding(kernel: int, rows: int,
     torch.testing.assert_close(our_gradients, their_gradients, rtol=0, atol=1e-12)
 
 
+@pytest.mark.parametrize("rows", [1, 3, 16, 33, 300])
+@pytest.mark.parametrize("kernel", [2, 4, 6])
+def test_an_even_kernel_sees_one_row_more_before_than_after(kernel: int, rows: int) -> None:
+    torch.manual_seed(0)
+    layer = RowConv1d(4, 3, kernel).double()
+    words = torch.randn(rows, 4, dtype=torch.float64, requires_grad=True)
+    padded = nn.functional.pad(words.t(), (kernel // 2, kernel // 2 - 1))  # (4, rows + kernel - 1)
+    ours = layer(words)
+    theirs = nn.functional.conv1d(padded[None], layer.weight, layer.bias)[0].t()
+    torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-12)
+    direction = torch.randn_like(ours)
+    our_gradients = torch.autograd.grad(ours, [words, *layer.parameters()], direction)
+    their_gradients = torch.autograd.grad(theirs, [words, *layer.parameters()], direction)
+    torch.testing.assert_close(our_gradients, their_gradients, rtol=0, atol=1e-12)
+
+
 def test_row_convolution_takes_no_rows() -> None:
     assert RowConv1d(4, 3, 5)(torch.zeros(0, 4)).shape == (0, 3)
 
