@@ -115,8 +115,7 @@ class DSAPreTrainedModel(PreTrainedModel):
                 init.uniform_(weight, -1 / math.sqrt(module.hidden_size), 1 / math.sqrt(module.hidden_size))
         elif isinstance(module, VariationalSelfAttention):
             init.zeros_(module.step)
-            # Prior and posterior start as N(0, I). He's scale would make KL(q || p) of a long text a million nats.
-            for layer in module.gaussian_layers():
+            for layer in module.layers_from_zero():
                 init.zeros_(layer.weight)
         else:
             super()._init_weights(module)

@@ -72,7 +72,9 @@ class VariationalSelfAttention(PairwisePooling):
     """VSAM: attention from samples of z.
 
     The prior p(z|H) (Eq. 6 to 8) sees the words; in training the posterior q(z|H, y) (Eq. 9 and 10) sees the class of
-    the row too. Samples are z = mu + sigma * epsilon, so that gradients reach both.
+    the row too. Samples are z = mu + sigma * epsilon, so that gradients reach both. What the posterior network gives,
+    l_3 and l_4, is added to the prior's mu and log sigma: so the likelihood trains the prior as well, which alone
+    predicts, and KL(q || p) starts at 0, where a long text would otherwise start a million nats from its label.
     """
 
     step: Tensor
@@ -118,8 +120,10 @@ class VariationalSelfAttention(PairwisePooling):
         else:
             units = sentences
         joint = F.leaky_relu(seen.index_select(0, units) + class_vectors, self.negative_slope)  # (M or V, width)
-        mean_q, log_std_q = (at_least_float32(layer(joint)) for layer in (self.posterior_mean, self.posterior_log_std))
-        kl = kl_divergence(mean_q, log_std_q, mean.index_select(0, units), log_std.index_select(0, units))  # (M or V,)
+        mean, log_std = mean.index_select(0, units), log_std.index_select(0, units)  # (M or V, latent)
+        mean_q = mean + self.posterior_mean(joint)
+        log_std_q = log_std + self.posterior_log_std(joint)
+        kl = kl_divergence(mean_q, log_std_q, mean, log_std)  # (M or V,)
         if self.latent_of_words:
             kl = kl.new_zeros(len(packing.lengths)).index_add(0, packing.sentence_of_word, kl)  # (V,)
         pooled = self._pool(
@@ -128,9 +132,9 @@ class VariationalSelfAttention(PairwisePooling):
         pooled.kl, pooled.kl_weight = kl, self._next_kl_weight()
         return pooled
 
-    def gaussian_layers(self) -> tuple[nn.Linear, ...]:
-        """l_1 to l_4, which give the means and log standard deviations."""
-        return self.mean, self.log_std, self.posterior_mean, self.posterior_log_std
+    def layers_from_zero(self) -> tuple[nn.Linear, ...]:
+        """Layers whose weights start at 0: l_2, so that sigma starts at 1, l_3 and l_4."""
+        return self.log_std, self.posterior_mean, self.posterior_log_std
 
     def _pool(self, latents: Tensor, words: Tensor, packing: Packing) -> Pooled:
         weights = self.attention(latents.to(words.dtype), packing)  # (samples, m, N)

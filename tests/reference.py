@@ -271,15 +271,16 @@ def prior(weights: Weights, config: DSAConfig, words: Sequence[Tensor]) -> list[
 
 
 def posterior(weights: Weights, config: DSAConfig, words: Sequence[Tensor], label: int) -> list[Gaussian]:
-    """q(z|H, y), Eq. 9 and 10, with g a layer over the features of H and the class's one-hot vector."""
+    """q(z|H, y), Eq. 9 and 10, as its difference from the prior; g is a layer over f_phi(H) and the class's one-hot."""
     one_hot = torch.zeros(weights["pooling.class_vectors.weight"].shape[1], dtype=torch.float64)
     one_hot[label] = 1
     gaussians = []
-    for u in latent_features(weights, config, "pooling.posterior_pairs", words):
+    features = latent_features(weights, config, "pooling.posterior_pairs", words)
+    for u, (mean, log_std) in zip(features, prior(weights, config, words), strict=True):
         v = weights["pooling.class_vectors.weight"] @ one_hot
         pi = leaky_relu(linear(weights, "pooling.posterior_joint", u) + v, config.negative_slope)
-        mean = linear(weights, "pooling.posterior_mean", pi)
-        gaussians.append((mean, linear(weights, "pooling.posterior_log_std", pi)))
+        mean = mean + linear(weights, "pooling.posterior_mean", pi)
+        gaussians.append((mean, log_std + linear(weights, "pooling.posterior_log_std", pi)))
     return gaussians
 
 

@@ -796,7 +796,7 @@ LAYERS: dict[str, tuple[dict[str, Any], int]] = {
         2 * 2 + 2,
     ),
     "none, self_attention": ({"encoder": "none", "pooling": "self_attention", "num_attention_heads": 30}, 4),
-    "none, variational": ({"encoder": "none", "pooling": "variational", "num_attention_heads": 4}, 7),
+    "none, variational": ({"encoder": "none", "pooling": "variational", "num_attention_heads": 4}, 8),
 }
 
 
@@ -806,7 +806,7 @@ def test_every_layer_of_the_other_systems_has_the_he_initialisation_of_its_dropo
 ) -> None:
     settings: dict[str, Any] = {"vocab_size": 9, "num_labels": 3}
     model = DSAModel(DSAConfig(**settings, **changes))
-    gaussians = ("mean", "log_std")  # of VSAM's prior and posterior
+    gaussians = ("log_std", "posterior_mean")  # of VSAM's prior and posterior
     seen = 0
     for name, layer in model.named_modules():
         if isinstance(layer, nn.Linear | nn.Conv1d) and not (
@@ -880,7 +880,7 @@ def test_what_a_checkpoint_lacks_is_initialised_as_in_a_new_model(changes: dict[
     weights = loaded.state_dict()
     zeros: tuple[str, ...] = ("bias", "running_mean", "num_batches_tracked", "pooling.step")
     if config.pooling == "variational":
-        zeros += ("mean.weight", "log_std.weight")
+        zeros += ("posterior_mean.weight", "log_std.weight")
     persistent = {name for name, value in weights.items() if value.is_floating_point()}
     assert persistent - {kept} <= set(info["missing_keys"])
     for name, value in weights.items():
