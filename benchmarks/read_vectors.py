@@ -1,6 +1,6 @@
 """How fast `modeling_dsa.vectors.read_vectors` reads a GloVe text file, and how much memory it takes for it.
 
-    python benchmarks/read_vectors.py --output results/read_vectors.json
+    python benchmarks/read_vectors.py --output benchmarks/read_vectors.json
 
 A file with the form of GloVe 6B (random numbers, five digits) is written to a temporary folder. Every reader reads it
 for 5 % of its rows and for all of them; the runs alternate, so that other work on the machine meets all readers alike.
@@ -8,21 +8,18 @@ The file is in the system's cache, so it is the readers that are timed and not t
 tracemalloc in a run of its own, as tracing slows a reader down. gensim is a peer for all rows where it is installed.
 """
 
-import argparse
-import json
-import os
-import platform
 import statistics
 import tempfile
-import time
 import tracemalloc
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from measuring import alternate, keep, machine, make_parser
 from tqdm.auto import tqdm
 
 from modeling_dsa.vectors import WordVectors, read_vectors
@@ -98,87 +95,75 @@ def measure(path: Path, rows: int, rounds: int) -> list[Result]:
         readers["gensim"] = read_with_gensim
         runs.append(("gensim", "all"))
 
-    size = path.stat().st_size / 1e6
-    speeds: dict[tuple[str, str], list[float]] = {run: [] for run in runs}
     results: dict[str, WordVectors] = {}
-    with tqdm(total=len(runs) * (rounds + 2), desc="Measuring", unit=" runs") as bar:
-        for turn in range(rounds + 1):
-            for name, share in runs:
-                start = time.perf_counter()
-                found = readers[name](path, shares[share])
-                seconds = time.perf_counter() - start
-                bar.update()
-                if turn == 0:  # fills the caches, and shows that all read the same
-                    ours = results.setdefault(share, found)
-                    if ours.words != found.words or not np.array_equal(ours.vectors, found.vectors):
-                        raise RuntimeError(f"{name} and read_vectors read different vectors for {share} of the rows.")
-                else:
-                    speeds[name, share].append(size / seconds)
-        kept = {share: (len(found.words), found.vectors.nbytes / 1e6) for share, found in results.items()}
-        results.clear()
-        measured = []
-        for name, share in runs:
-            peak = peak_megabytes(readers[name], path, shares[share])
-            bar.update()
-            speed = speeds[name, share]
-            measured.append(
-                Result(
-                    name, share, kept[share][0], statistics.median(speed), min(speed), max(speed), kept[share][1], peak
-                )
-            )
+
+    def competitor(name: str, share: str) -> Callable[[int], None]:
+        def run(turn: int) -> None:
+            found = readers[name](path, shares[share])
+            if turn == 0:  # fills the caches, and shows that all read the same
+                ours = results.setdefault(share, found)
+                if ours.words != found.words or not np.array_equal(ours.vectors, found.vectors):
+                    raise RuntimeError(f"{name} and read_vectors read different vectors for {share} of the rows.")
+
+        return run
+
+    seconds = alternate({run: competitor(*run) for run in runs}, range(rounds + 1), "Reading", warm_up=1)
+    kept = {share: (len(found.words), found.vectors.nbytes / 1e6) for share, found in results.items()}
+    results.clear()
+    size = path.stat().st_size / 1e6
+    measured = []
+    for name, share in tqdm(runs, desc="Tracing memory", unit=" runs"):
+        speed = [size / second for second in seconds[name, share]]
+        peak = peak_megabytes(readers[name], path, shares[share])
+        measured.append(
+            Result(name, share, kept[share][0], statistics.median(speed), min(speed), max(speed), kept[share][1], peak)
+        )
     return measured
 
 
-def as_markdown(results: list[Result]) -> str:
+def as_markdown(record: Mapping[str, Any]) -> str:
     """One table, a line for each reader and share of rows."""
     lines = [
         "| Rows wanted | Reader | MB/s: median (range) | Rows kept | Their vectors, MB | Peak memory, MB |",
         "|---|---|---:|---:|---:|---:|",
     ]
     lines += [
-        f"| {result.wanted} | {result.reader} | {result.megabytes_per_second:.0f} "
-        f"({result.slowest:.0f} to {result.fastest:.0f}) | {result.rows:,} | {result.kept_megabytes:.1f} "
-        f"| {result.peak_megabytes:.1f} |"
-        for result in results
+        f"| {result['wanted']} | {result['reader']} | {result['megabytes_per_second']:.0f} "
+        f"({result['slowest']:.0f} to {result['fastest']:.0f}) | {result['rows']:,} | {result['kept_megabytes']:.1f} "
+        f"| {result['peak_megabytes']:.1f} |"
+        for result in record["results"]
     ]
     return "\n".join(lines)
 
 
 def main() -> None:
     """Write the file, measure, print the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__, 5, "timed runs of each reader", "20,000 rows and 3 rounds")
     parser.add_argument("--rows", type=int, default=400_000, help="rows of the file (default: %(default)s)")
     parser.add_argument("--dimension", type=int, default=100, help="numbers in a row (default: %(default)s)")
-    parser.add_argument("--rounds", type=int, default=5, help="timed runs of each reader (default: %(default)s)")
-    parser.add_argument("--quick", action="store_true", help="20,000 rows and 3 rounds, whatever else is said")
-    parser.add_argument("--output", type=Path, help="write the results to this JSON file too")
     arguments = parser.parse_args()
     rows, rounds = (20_000, 3) if arguments.quick else (arguments.rows, arguments.rounds)
     if rows < 20 or arguments.dimension < 1 or rounds < 1:
         parser.error("give at least 20 rows, 1 dimension and 1 round")
 
+    on = machine()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "glove.txt"
         write_file(path, rows, arguments.dimension)
         megabytes = path.stat().st_size / 1e6
         results = measure(path, rows, rounds)
+    record = {
+        "rows": rows,
+        "dimension": arguments.dimension,
+        "megabytes": megabytes,
+        "rounds": rounds,
+        **on,
+        "results": [asdict(result) for result in results],
+    }
     print(f"{rows:,} rows of {arguments.dimension} numbers, {megabytes:.0f} MB; {rounds} runs each, in turns.\n")
-    print(as_markdown(results))
+    print(as_markdown(record))
     if arguments.output:
-        record = {
-            "rows": rows,
-            "dimension": arguments.dimension,
-            "megabytes": megabytes,
-            "rounds": rounds,
-            "cores": os.cpu_count(),
-            "python": platform.python_version(),
-            "numpy": np.__version__,
-            "results": [asdict(result) for result in results],
-        }
-        arguments.output.parent.mkdir(parents=True, exist_ok=True)
-        unfinished = arguments.output.with_name(f"{arguments.output.name}.unfinished")
-        unfinished.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
-        unfinished.replace(arguments.output)
+        keep(record, as_markdown(record), arguments.output)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Speed of the model core against a padded `nn.Conv1d` model with the same weights, and against a matrix product.
 
-    python benchmarks/training_step.py --output results/training_step.json
+    python benchmarks/training_step.py --output benchmarks/training_step.json
 
 Both models are single DSA for NLI and read the same random batches of SNLI pairs, from the sample that ships with the
 package. The padded model is what one writes first: each side of the batch padded to its longest sentence, `nn.Conv1d`
@@ -23,23 +23,17 @@ less the products with the zeros that a window meets beyond a sentence's ends. P
 copies, dropout, activations and normalisation count as nothing.
 """
 
-import argparse
 import copy
-import json
-import os
-import platform
 import statistics
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any, TypeAlias
 
 import pyarrow.parquet as parquet
 import torch
 import torch.nn.functional as F
+from measuring import add_threads, alternate, keep, machine, make_parser, training_step
 from torch import Tensor, nn
-from tqdm.auto import tqdm
 
 from modeling_dsa import DSAConfig, DSAForNLI
 from modeling_dsa.packing_dsa import pack, split_pairs
@@ -211,20 +205,6 @@ def count_parameters(model: nn.Module) -> int:
     return sum(weight.numel() for weight in model.parameters() if weight.requires_grad)
 
 
-def trainer(model: nn.Module, loss: Callable[[Batch], Tensor], bf16: bool = False) -> Callable[[Batch], None]:
-    """One training step: forward, backward, fused AdamW."""
-    optimizer = torch.optim.AdamW([weight for weight in model.parameters() if weight.requires_grad], fused=True)
-
-    def step(batch: Batch) -> None:
-        with torch.autocast("cpu", torch.bfloat16, enabled=bf16):
-            value = loss(batch)
-        value.backward()
-        optimizer.step()
-        optimizer.zero_grad()
-
-    return step
-
-
 def encoder(encode: Callable[[Batch], object], bf16: bool = False) -> Callable[[Batch], None]:
     """Sentence vectors of a batch."""
 
@@ -233,20 +213,6 @@ def encoder(encode: Callable[[Batch], object], bf16: bool = False) -> Callable[[
             encode(batch)
 
     return run
-
-
-def alternate(
-    competitors: Mapping[str, Callable[[Batch], None]], batches: Sequence[Batch], title: str
-) -> dict[str, list[float]]:
-    """Seconds of each competitor on each batch after the first `WARM_UP_ROUNDS`, the competitors taking turns."""
-    seconds: dict[str, list[float]] = {name: [] for name in competitors}
-    for number, batch in enumerate(tqdm(batches, desc=title, unit=" batches")):
-        for name, run in competitors.items():
-            start = time.perf_counter()
-            run(batch)
-            if number >= WARM_UP_ROUNDS:
-                seconds[name].append(time.perf_counter() - start)
-    return seconds
 
 
 @dataclass(frozen=True)
@@ -298,14 +264,14 @@ def measure(config: DSAConfig, batches: Sequence[Batch], bf16: bool) -> Results:
         "padded": encoder(lambda batch: [padded.encode(*side) for side in batch.padded]),
         "product": product,
     }
-    trainers = {"ours": trainer(ours, our_loss), "padded": trainer(padded, padded_loss)}
+    trainers = {"ours": training_step(ours, our_loss), "padded": training_step(padded, padded_loss)}
     if bf16:
         encoders["ours, bf16"] = encoder(encode, bf16=True)
-        trainers["ours, bf16"] = trainer(ours, our_loss, bf16=True)
-    encoding = alternate(encoders, batches, "Encoding")
+        trainers["ours, bf16"] = training_step(ours, our_loss, bf16=True)
+    encoding = alternate(encoders, batches, "Encoding", WARM_UP_ROUNDS)
     ours.train()
     padded.train()
-    training = alternate(trainers, batches, "Training")
+    training = alternate(trainers, batches, "Training", WARM_UP_ROUNDS)
 
     timed = batches[WARM_UP_ROUNDS:]
 
@@ -334,14 +300,14 @@ def measure(config: DSAConfig, batches: Sequence[Batch], bf16: bool) -> Results:
     )
 
 
-def as_markdown(results: Results) -> str:
+def as_markdown(record: Mapping[str, Any]) -> str:
     """One table: what was measured, both models, their ratio. bf16 is a second column of our model where measured."""
-    bf16 = "ours, bf16" in results.step_ms
+    bf16 = "ours, bf16" in record["step_ms"]
     product = "x".join(map(str, PRODUCT_SIZE))
     rows = [
-        ("training step, ms", results.step_ms, f"{results.step_ratio:.1f}x (to reach: 3x)"),
-        ("encoding, sentences/s", results.sentences_per_second, f"{results.encoding_ratio:.1f}x"),
-        ("encoding, words/s", results.words_per_second, f"{results.encoding_ratio:.1f}x"),
+        ("training step, ms", record["step_ms"], f"{record['step_ratio']:.1f}x (to reach: 3x)"),
+        ("encoding, sentences/s", record["sentences_per_second"], f"{record['encoding_ratio']:.1f}x"),
+        ("encoding, words/s", record["words_per_second"], f"{record['encoding_ratio']:.1f}x"),
     ]
     lines = [
         f"| | this package |{' in bf16 |' if bf16 else ''} padded Conv1d | ratio |",
@@ -351,21 +317,19 @@ def as_markdown(results: Results) -> str:
         middle = f" {values['ours, bf16']:,.0f} |" if bf16 else ""
         lines.append(f"| {title} | {values['ours']:,.0f} |{middle} {values['padded']:,.0f} | {ratio} |")
     lines.append(
-        f"| encoding, GFLOP/s on real words, against a {product} product | {results.gflops_ours:.0f} |"
-        f"{' |' if bf16 else ''} product: {results.gflops_product:.0f} | {results.product_share:.0%} (to reach: 50 %) |"
+        f"| encoding, GFLOP/s on real words, against a {product} product | {record['gflops_ours']:.0f} |"
+        f"{' |' if bf16 else ''} product: {record['gflops_product']:.0f} "
+        f"| {record['product_share']:.0%} (to reach: 50 %) |"
     )
     return "\n".join(lines)
 
 
 def main() -> None:
     """Prepare the batches, measure, print the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--threads", type=int, default=2, help="threads of torch (default: %(default)s)")
+    parser = make_parser(__doc__, 30, "timed batches", "3 rounds of 16 pairs")
+    add_threads(parser)
     parser.add_argument("--embedding_size", type=int, default=300, help="width of a word vector (default: %(default)s)")
-    parser.add_argument("--rounds", type=int, default=30, help="timed batches (default: %(default)s)")
     parser.add_argument("--batch_size", type=int, default=256, help="pairs in a batch (default: %(default)s)")
-    parser.add_argument("--quick", action="store_true", help="3 rounds of 16 pairs, whatever else is said")
-    parser.add_argument("--output", type=Path, help="write the results to this JSON file too")
     arguments = parser.parse_args()
     rounds, size = (3, 16) if arguments.quick else (arguments.rounds, arguments.batch_size)
     if arguments.threads < 1 or arguments.embedding_size < 1 or rounds < 1 or size < 2:
@@ -389,34 +353,28 @@ def main() -> None:
     batches = make_batches(pairs, size, config, tokenizer)
     capabilities = torch.cpu.get_capabilities()
     bf16 = any(capabilities.get(name) for name in ("avx512_bf16", "amx_bf16", "bf16"))
-    load = os.getloadavg()[0]
+    on = machine()
     results = measure(config, batches, bf16)
 
     print(
         f"Single DSA for NLI, words of {arguments.embedding_size} numbers, {results.parameters:,} parameters trained. "
-        f"{rounds} random batches of {size} SNLI pairs on {arguments.threads} threads; load before: {load:.1f}.\n"
+        f"{rounds} random batches of {size} SNLI pairs on {arguments.threads} threads; "
+        f"load before: {on['load_before']:.1f}.\n"
         f"{results.padding_share:.0%} of the padded batches is padding. A word takes "
         f"{results.operations_per_word / 1e6:.2f} million operations. The models' logits differ by "
         f"{results.logits_difference:.0e} of the largest.\n"
     )
-    print(as_markdown(results))
+    record = {
+        "embedding_size": arguments.embedding_size,
+        "rounds": rounds,
+        "batch_size": size,
+        "threads": arguments.threads,
+        **on,
+        **asdict(results),
+    }
+    print(as_markdown(record))
     if arguments.output:
-        record = {
-            "embedding_size": arguments.embedding_size,
-            "rounds": rounds,
-            "batch_size": size,
-            "threads": arguments.threads,
-            "cores": os.cpu_count(),
-            "load_before": load,
-            "processor": capabilities.get("cpu_name") or platform.processor() or platform.machine(),
-            "python": platform.python_version(),
-            "torch": torch.__version__,
-            **asdict(results),
-        }
-        arguments.output.parent.mkdir(parents=True, exist_ok=True)
-        unfinished = arguments.output.with_name(f"{arguments.output.name}.unfinished")
-        unfinished.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
-        unfinished.replace(arguments.output)
+        keep(record, as_markdown(record), arguments.output)
 
 
 if __name__ == "__main__":
