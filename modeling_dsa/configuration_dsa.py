@@ -3,7 +3,7 @@
 import difflib
 import math
 from dataclasses import fields
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from huggingface_hub.dataclasses import strict
 from transformers import PreTrainedConfig
@@ -246,7 +246,7 @@ class DSAConfig(PreTrainedConfig):
                     "pooling 'variational' has a posterior that reads one class a row; problem_type "
                     f"'{self.problem_type}' has none."
                 )
-            if self.num_labels < 2:
+            if cast(int, self.num_labels) < 2:
                 raise ValueError(
                     "pooling 'variational' has a posterior that reads one class a row: num_labels must be at least 2, "
                     f"got {self.num_labels}."

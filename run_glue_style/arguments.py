@@ -75,9 +75,11 @@ class TrainingRecipe:
     per_device_train_batch_size: int = _option(256, "Rows in a training batch of each process.")
     per_device_eval_batch_size: int = _option(512, "Rows in an evaluation batch of each process.")
     gradient_accumulation_steps: int = _option(1, "Batches whose gradients make one update.")
-    optimizer: Literal["adamw", "adam"] = _option("adamw", "adam adds weight_decay to the gradient (L2).")
+    optimizer: Literal["adamw", "adam", "adadelta"] = _option(
+        "adamw", "adam and adadelta add weight_decay to the gradient (L2)."
+    )
     learning_rate: float = _option(1e-3, "Highest learning rate.")
-    weight_decay: float = _option(0.01, "For adamw on weight matrices, for adam (L2) on all parameters.")
+    weight_decay: float = _option(0.01, "For adamw on weight matrices, for the others (L2) on all parameters.")
     max_grad_norm: float = _option(5.0, "Clip the gradient's norm; 0 clips nothing.")
     schedule: Literal["cosine", "linear", "constant", "plateau"] = _option(
         "cosine", "Learning rate after the warm-up; plateau halves it when the training loss stops falling."
@@ -91,6 +93,9 @@ class TrainingRecipe:
         0, "Training batches, without dropout, that set batch normalisation's statistics at an evaluation; 0 is off."
     )
     evaluations_per_epoch: int = _option(4, "Evaluations on the validation split in each epoch.")
+    metric_for_best_model: str = _option(
+        "accuracy", "Validation metric that chooses the best weights, such as macro_f1; more is better."
+    )
     early_stopping_patience: int = _option(0, "Stop after this many evaluations without a new best; 0 never stops.")
 
     def __post_init__(self) -> None:
@@ -153,7 +158,7 @@ def _config_overrides() -> type:
         name, kind = config_field.name, cast(Any, config_field.type)
         if name in texts and name not in ("vocab_size", "sentences_per_row"):  # the data and the task decide these
             if "list" in str(kind):
-                kind = list[int]
+                kind = list[str] if "str" in str(kind) else list[int]
             elif kind == float | int:
                 kind = float
             entries.append((name, kind | None, field(default=None, metadata={"help": texts[name]})))

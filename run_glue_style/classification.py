@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import evaluate
 import torch
 from accelerate import Accelerator
 from datasets import Dataset, DatasetDict, disable_progress_bars
@@ -25,10 +26,11 @@ from modeling_dsa.building import build_model, vocabulary_from_texts
 from modeling_dsa.drawing import attention_rows, draw_attention
 
 from .arguments import ModelArguments, RunArguments, TrainingRecipe
-from .engine import Interrupted, Trainer, make_accelerator
+from .engine import Interrupted, Trainer, make_accelerator, metric_value
 from .metrics import ClassificationMetric
 from .results import environment, filled_folder, write_json
 from .settings import setting_folder
+from .text_rows import DistinctTexts, Reading, TextRows, TokenizedTexts, distinct_texts, reading
 
 logger = logging.getLogger(__name__)
 
@@ -51,6 +53,9 @@ class Task:
         fingerprint: A hash of a split's contents.
         baseline: A measured figure to compare with, in words, if there is one.
         example: Texts for the line of Python that closes a run.
+        metrics: What is reported beside `ClassificationMetric`, under names of its own.
+        group_column: The text column whose texts stand in many rows each and cost most. Rows of one text come in one
+            batch, where the model encodes it once.
     """
 
     name: str
@@ -63,6 +68,8 @@ class Task:
     fingerprint: Callable[[Dataset], str]
     baseline: str | None
     example: tuple[str, ...]
+    metrics: tuple[evaluate.Metric, ...] = ()
+    group_column: str | None = None
 
 
 def run_script(main: Callable[[], None]) -> int:
@@ -127,6 +134,8 @@ def _train_and_evaluate(
         if model_arguments.setting is None:
             raise ValueError("Say what to train: --setting NAME, or --model_name_or_path to go on from a model.")
         _vectors(task, model_arguments)
+    metric = evaluate.combine([ClassificationMetric(task.label_names), *task.metrics])
+    metric_value(metric.compute(predictions=[0], references=[0]), recipe.metric_for_best_model)
     started = time.perf_counter()
     with accelerator.main_process_first():
         # A split without rows is one whose labels are hidden.
@@ -140,9 +149,18 @@ def _train_and_evaluate(
             )
         if run.max_train_samples is not None:
             data["train"] = data["train"].select(range(min(run.max_train_samples, len(data["train"]))))
-        model, tokenizer = _make_model(task, model_arguments, overrides, data, run.seed, accelerator)
-        rows = _tokenize(data, task.text_columns, tokenizer)
-    metric = ClassificationMetric(task.label_names)
+        texts = distinct_texts(data, task.text_columns)
+        model, tokenizer = _make_model(task, model_arguments, overrides, texts, run.seed, accelerator)
+    rows = _tokenize(data, texts, task.text_columns, tokenizer)
+    groups = None
+    if task.group_column is not None:
+        groups = texts.numbers["train"][task.group_column].tolist()
+        rows |= {name: rows[name].sorted_by(texts.numbers[name][task.group_column]) for name in splits}
+    limit: int | None = getattr(model.config, "max_sentence_words", None)
+    readings = {
+        name: {column: reading(rows[name], number, limit) for number, column in enumerate(task.text_columns)}
+        for name in rows
+    }
     table = model.get_parameter("dsa.embed_tokens.weight")
     identity = {
         "model": {key: value for key, value in model.config.to_dict().items() if key != "transformers_version"},
@@ -159,6 +177,7 @@ def _train_and_evaluate(
         + ", ".join(f"{len(split):,} {name}" for name, split in data.items())
         + f" rows; {model.num_parameters(only_trainable=True):,} trained parameters."
     )
+    logger.info(_words_read([found for columns in readings.values() for found in columns.values()], limit))
     if run.overwrite_output_dir and accelerator.is_main_process:
         for old in ("checkpoints", TRACKER):
             shutil.rmtree(output_dir / old, ignore_errors=True)
@@ -179,6 +198,7 @@ def _train_and_evaluate(
         run=run,
         output_dir=output_dir,
         identity=identity,
+        groups=groups,
     )
     progress = trainer.train()
     results = {
@@ -189,6 +209,9 @@ def _train_and_evaluate(
         "vectors": None if model_arguments.model_name_or_path else _vectors(task, model_arguments).name,
         "trained_parameters": model.num_parameters(only_trainable=True),
         "metrics": {name: trainer.evaluate(rows[name]) for name in splits},
+        "texts": {
+            name: {column: asdict(found) for column, found in columns.items()} for name, columns in readings.items()
+        },
         "best_step": progress.best["step"] if progress.best else None,
         "steps": progress.step,
         "command": [Path(sys.argv[0]).name, *sys.argv[1:]],
@@ -210,7 +233,7 @@ def _make_model(
     task: Task,
     arguments: ModelArguments,
     overrides: dict[str, Any],
-    data: DatasetDict,
+    texts: DistinctTexts,
     seed: int,
     accelerator: Accelerator,
 ) -> tuple[DSAForSequenceClassification, PreTrainedTokenizerBase]:
@@ -238,8 +261,7 @@ def _make_model(
     except (OSError, RuntimeError) as error:
         raise ValueError(f"{source} cannot be loaded: {_one_line(error)}") from error
     path = _vectors(task, arguments)
-    texts = [text for split in data.values() for column in task.text_columns for text in split[column]]
-    vocabulary, vectors = vocabulary_from_texts(path, texts, progress=accelerator.is_main_process)
+    vocabulary, vectors = vocabulary_from_texts(path, texts.all(), progress=accelerator.is_main_process)
     if overrides.get("embedding_size", vectors.dimension) != vectors.dimension:
         raise ValueError(f"{path} has vectors of {vectors.dimension} numbers, not {overrides['embedding_size']}.")
     return build_model(task.model_class, config, vocabulary, vectors, seed), vocabulary
@@ -256,17 +278,26 @@ def _one_line(error: BaseException) -> str:
     return " ".join(str(error).split())
 
 
-def _tokenize(data: DatasetDict, columns: Sequence[str], tokenizer: PreTrainedTokenizerBase) -> DatasetDict:
-    rows = {}
-    for name, split in data.items():
-        removed = [column for column in split.column_names if column != "label"]
-        rows[name] = split.map(
-            lambda batch: tokenizer(*(batch[column] for column in columns)),
-            batched=True,
-            remove_columns=removed,
-            desc=f"tokenizing {name}",
-        ).rename_column("label", "labels")
-    return DatasetDict(rows)
+def _tokenize(
+    data: DatasetDict, texts: DistinctTexts, columns: Sequence[str], tokenizer: PreTrainedTokenizerBase
+) -> dict[str, TextRows]:
+    tokenized = TokenizedTexts(tokenizer, texts.texts, len(columns))
+    return {
+        name: TextRows(tokenized, [texts.numbers[name][column] for column in columns], split["label"][:])
+        for name, split in data.items()
+    }
+
+
+def _words_read(found: Sequence[Reading], limit: int | None) -> str:
+    longest = max(column.longest for column in found)
+    longer = sum(column.longer for column in found)
+    if limit is None or not longer:
+        return f"Every word is read; the longest text has {longest:,} words."
+    unread = sum(column.unread_words * column.words for column in found) / sum(column.words for column in found)
+    return (
+        f"The first {limit:,} words of each text are read: {longer:,} of {sum(column.texts for column in found):,} "
+        f"texts are longer, the longest has {longest:,} words, and {unread:.1%} of all words are not read."
+    )
 
 
 def _save(
@@ -300,6 +331,13 @@ def _closing_words(task: Task, results: dict[str, Any], output_dir: Path) -> str
     for name, metrics in results["metrics"].items():
         line = f"{name}: accuracy {metrics['accuracy']:.1%}, macro F1 {metrics['macro_f1']:.1%}"
         lines.append(f"{line}; the majority class gives {metrics['majority_accuracy']:.1%}")
+        by_class = (f"{label} {scores['f1']:.1%}" for label, scores in metrics["per_class"].items())
+        own = ", ".join(
+            f"{key} {value:,.6g}"
+            for key, value in metrics.items()
+            if isinstance(value, float) and key not in ("loss", "accuracy", "macro_f1", "majority_accuracy")
+        )
+        lines.append(f"{name}: F1 {', '.join(by_class)}" + (f"; {own}" if own else ""))
     if task.baseline:
         lines.append(f"baseline on validation: {task.baseline}")
     text = dict(zip(("text", "text_pair"), task.example, strict=False))

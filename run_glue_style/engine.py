@@ -1,6 +1,6 @@
 """The training engine that all tasks share: loop, evaluation, checkpoints, best weights.
 
-It needs rows that are tokenised already (anything with `len` and items that are dicts of lists, such as a
+It needs rows that are tokenised already (anything with `len` and items that are dicts of lists or arrays, such as a
 `datasets.Dataset`) and neither `datasets` nor `evaluate`.
 """
 
@@ -28,11 +28,13 @@ from torch import Tensor
 from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 from torch.utils.data import DataLoader, Subset
 from tqdm.auto import tqdm
-from transformers import DataCollatorWithPadding, PreTrainedModel, PreTrainedTokenizerBase, get_scheduler
+from transformers import PreTrainedModel, PreTrainedTokenizerBase, get_scheduler
 from transformers.utils import logging
 
 from .arguments import RunArguments, TrainingRecipe
 from .batch_norm import recalibrate_batch_norm
+from .collation import PadRows
+from .grouping import GroupedSampler
 from .weight_average import WeightAverage
 
 logger = logging.get_logger(__name__)
@@ -59,7 +61,7 @@ class Progress:
         seconds: Time spent on updates, without evaluation.
         loss_sum: Sum of the updates' losses since the last evaluation.
         loss_count: Updates since the last evaluation.
-        best: Step, accuracy and loss of the best evaluation so far.
+        best: Step, chosen metric and loss of the best evaluation so far.
         stale: Evaluations since then.
         history: What each evaluation gave.
     """
@@ -136,6 +138,7 @@ class Trainer:
         run: RunArguments,
         output_dir: Path,
         identity: Mapping[str, Any],
+        groups: Sequence[int] | None = None,
     ) -> None:
         """Set up a run.
 
@@ -144,12 +147,14 @@ class Trainer:
             model: A model whose forward takes `labels` and returns `loss` and `logits`.
             tokenizer: Pads the rows.
             train_rows: Tokenised rows with `labels`.
-            validation_rows: Splits to evaluate by name; the first one chooses the best weights, by accuracy.
-            compute_metrics: From (predictions, references) to metrics, with `accuracy` among them.
+            validation_rows: Splits to evaluate by name; the first one chooses the best weights, by the recipe's
+                `metric_for_best_model`.
+            compute_metrics: From (predictions, references) to metrics, that one among them.
             recipe: How to train.
             run: Where and how to run.
             output_dir: Folder of the run.
             identity: What must be equal for a checkpoint to be this run's, as JSON.
+            groups: The group of each training row, where rows of a group shall stand in one batch. (rows,)
 
         Raises:
             ValueError: There are too few rows.
@@ -158,12 +163,14 @@ class Trainer:
             raise ValueError(f"Training needs two rows or more for batch normalisation, got {len(train_rows)}.")
         self.accelerator, self.recipe, self.run, self.output_dir = accelerator, recipe, run, output_dir
         self.tokenizer, self.compute_metrics, self.identity = tokenizer, compute_metrics, dict(identity)
-        self.collate = DataCollatorWithPadding(tokenizer)
+        self.collate = PadRows(tokenizer.pad_token_id)
         batch_size = recipe.per_device_train_batch_size
+        sampler = GroupedSampler(groups, run.seed) if groups is not None else None
         train_loader = DataLoader(
             train_rows,
             batch_size=batch_size,
-            shuffle=True,
+            shuffle=sampler is None,
+            sampler=sampler,
             collate_fn=self.collate,
             # Batch normalisation cannot train on one row.
             drop_last=len(train_rows) % (batch_size * accelerator.num_processes) == 1,
@@ -172,7 +179,7 @@ class Trainer:
         self.model, self.optimizer, self.train_loader = accelerator.prepare(model, optimizer, train_loader)
         # After prepare: moving a model to its device puts new tensors in the place of its buffers.
         self.average = WeightAverage(self.unwrapped_model(), recipe.average_decay) if recipe.average_decay else None
-        self.calibration_loader = self._calibration_loader(train_rows)
+        self.calibration_loader = self._calibration_loader(train_rows, sampler)
         self.validation_loaders = {name: self._evaluation_loader(rows) for name, rows in validation_rows.items()}
 
         self.steps_per_epoch = math.ceil(len(self.train_loader) / recipe.gradient_accumulation_steps)
@@ -249,13 +256,16 @@ class Trainer:
         prepared: DataLoader[Any] = self.accelerator.prepare(loader)
         return prepared
 
-    def _calibration_loader(self, train_rows: Any) -> DataLoader[Any]:
+    def _calibration_loader(self, train_rows: Any, sampler: GroupedSampler | None) -> DataLoader[Any]:
         """A fixed sample of full training batches, the same on every process."""
         size = self.recipe.per_device_train_batch_size
-        generator = torch.Generator().manual_seed(self.run.seed)
-        sample = torch.randperm(len(train_rows), generator=generator)[: self.recipe.batch_norm_batches * size]
+        if sampler is not None:
+            order = list(sampler)
+        else:
+            order = torch.randperm(len(train_rows), generator=torch.Generator().manual_seed(self.run.seed)).tolist()
+        sample = order[: self.recipe.batch_norm_batches * size]
         size = min(size, max(len(sample), 1))
-        return DataLoader(Subset(train_rows, sample.tolist()), size, drop_last=True, collate_fn=self.collate)
+        return DataLoader(Subset(train_rows, sample), size, drop_last=True, collate_fn=self.collate)
 
     def _make_scheduler(self) -> LRScheduler | ReduceLROnPlateau:
         recipe = self.recipe
@@ -290,7 +300,8 @@ class Trainer:
                 outputs = self.model(**batch)
                 loss = outputs.loss
                 if recipe.label_smoothing:
-                    loss = F.cross_entropy(outputs.logits, batch["labels"], label_smoothing=recipe.label_smoothing)
+                    smoothed = F.cross_entropy(outputs.logits, batch["labels"], label_smoothing=recipe.label_smoothing)
+                    loss = loss + smoothed - outputs.get("reconstruction_loss", loss)  # the loss may have other terms
                 loss = loss * (len(batch["labels"]) / rows)
                 accelerator.backward(loss)
             progress.batch += 1
@@ -343,21 +354,20 @@ class Trainer:
                 batches = (batch.to(self.accelerator.device) for batch in self.calibration_loader)
                 recalibrate_batch_norm(self.unwrapped_model(), batches)
             results = {name: self._evaluate(loader) for name, loader in self.validation_loaders.items()}
-            chosen = next(iter(results.values()))
-            if progress.best is None or chosen["accuracy"] > progress.best["accuracy"]:
-                progress.best = {"step": progress.step, "accuracy": chosen["accuracy"], "loss": chosen["loss"]}
+            chosen, name = next(iter(results.values())), self.recipe.metric_for_best_model
+            value = metric_value(chosen, name)
+            if progress.best is None or value > progress.best[name]:
+                progress.best = {"step": progress.step, name: value, "loss": chosen["loss"]}
                 progress.stale = 0
                 self._save_best()
             else:
                 progress.stale += 1
         record: Metrics = {"step": progress.step, "train_loss": loss, "learning_rate": rate}
-        for name, metrics in results.items():
-            record |= {f"{name}_{key}": value for key, value in metrics.items() if isinstance(value, float)}
+        for split, metrics in results.items():
+            record |= {f"{split}_{key}": value for key, value in metrics.items() if isinstance(value, float)}
         progress.history.append(record)
         self.accelerator.log(record, step=progress.step)
-        bar.set_postfix(
-            loss=f"{loss:.3f}", accuracy=f"{chosen['accuracy']:.2%}", best=f"{progress.best['accuracy']:.2%}"
-        )
+        bar.set_postfix({"loss": f"{loss:.3f}", name: f"{value:.4g}", "best": f"{progress.best[name]:.4g}"})
 
     def _is_over(self) -> bool:
         patience = self.recipe.early_stopping_patience
@@ -427,10 +437,24 @@ class Trainer:
                 )
 
 
+def metric_value(metrics: Metrics, name: str) -> float:
+    """The metric of this name, as one that can choose the best weights.
+
+    Raises:
+        ValueError: There is none, or it is no single number of which more is better.
+    """
+    names = [key for key, value in metrics.items() if isinstance(value, float) and key != "loss"]
+    if name not in names:
+        raise ValueError(f"There is no metric '{name}' to choose the best weights by: give one of {', '.join(names)}.")
+    return float(metrics[name])
+
+
 def _make_optimizer(model: PreTrainedModel, recipe: TrainingRecipe) -> torch.optim.Optimizer:
     trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
     if recipe.optimizer == "adam":
         return torch.optim.Adam(trained, lr=recipe.learning_rate, weight_decay=recipe.weight_decay, fused=True)
+    if recipe.optimizer == "adadelta":
+        return torch.optim.Adadelta(trained, lr=recipe.learning_rate, weight_decay=recipe.weight_decay, foreach=True)
     groups = [
         {"params": [parameter for parameter in trained if parameter.ndim > 1], "weight_decay": recipe.weight_decay},
         {"params": [parameter for parameter in trained if parameter.ndim <= 1], "weight_decay": 0.0},

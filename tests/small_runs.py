@@ -68,6 +68,7 @@ def small_trainer(
     folder: Path,
     *,
     train_rows: Sequence[Row] | None = None,
+    groups: Sequence[int] | None = None,
     compute_metrics: Callable[[np.ndarray, np.ndarray], Metrics] = accuracy,
     run: dict[str, Any] | None = None,
     config: dict[str, Any] | None = None,
@@ -101,6 +102,7 @@ def small_trainer(
         run=run_arguments,
         output_dir=folder,
         identity={"recipe": asdict(arguments), "seed": run_arguments.seed},
+        groups=groups,
     )
 
 

@@ -93,9 +93,11 @@ def test_every_config_field_can_be_set_on_the_command_line_and_in_a_recipe(
     elif isinstance(default, int | float):
         value = default + 1
     elif isinstance(default, list | tuple):
-        value = [7, 9, 11]
+        value = ["cosine", "first"] if isinstance(default[0], str) else [7, 9, 11]
+    elif default is None:
+        value = 7
     else:
-        value = {"pooling": "static", "initializer_scaling": "none", "encoder": "dense_cnn"}[name]
+        value = {"pooling": "static", "initializer_scaling": "none", "encoder": "bilstm", "latent": "sentence"}[name]
     words = value if isinstance(value, list) else [value]
     overrides = parse(f"--{name}", *words)[4]
     assert overrides == {name: value}
@@ -134,7 +136,8 @@ def test_help_is_grouped_and_has_every_option(capsys: pytest.CaptureFixture[str]
         (["--learning_rate"], "--learning_rate.*expected one argument"),
         (["--schedule", "plateu"], "--schedule.*invalid choice: 'plateu'.*plateau"),
         (["--cpu", "perhaps"], "--cpu.*perhaps"),
-        (["--pooling", "mean"], "--pooling.*invalid choice: 'mean'.*dynamic.*static"),
+        (["--pooling", "median"], "--pooling.*invalid choice: 'median'.*static.*dynamic"),
+        (["--optimizer", "adagrad"], "--optimizer.*invalid choice: 'adagrad'.*adadelta"),
         (["--vocab_size", "5"], "no option '--vocab_size'"),
         (["--setting", "dsa-single-sni"], "no setting 'dsa-single-sni'. Did you mean 'dsa-single-snli'"),
         (["--setting", "zzz"], "no setting 'zzz'. There are: "),

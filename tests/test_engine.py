@@ -1,5 +1,6 @@
 """The training engine: what it trains, and that a run that was stopped ends like one that was not."""
 
+import itertools
 import math
 import os
 import signal
@@ -131,6 +132,22 @@ def test_crashed_run_goes_on_from_its_last_checkpoint(
     resumed = small_trainer(tmp_path, run={"checkpointing_steps": 3}, **COSINE)
     resumed.train()
     assert same_tensors(final_state(resumed), whole_runs(COSINE))
+
+
+# Batch 3 ends in the middle of a group.
+@pytest.mark.parametrize("batch", [3, 7, 12])
+def test_interrupted_run_over_groups_ends_bit_for_bit_like_a_whole_one(tmp_path: Path, batch: int) -> None:
+    groups = [row % 9 for row in range(100)]
+    whole = small_trainer(tmp_path / "whole", groups=groups, **COSINE)
+    whole.train()
+    trainer = small_trainer(tmp_path / "stopped", groups=groups, **COSINE)
+    at_batch(trainer, batch, send(signal.SIGTERM))
+    with pytest.raises(Interrupted):
+        trainer.train()
+    torch.manual_seed(12345)
+    resumed = small_trainer(tmp_path / "stopped", groups=groups, **COSINE)
+    resumed.train()
+    assert same_tensors(final_state(resumed), final_state(whole))
 
 
 def test_run_may_be_interrupted_many_times(
@@ -355,6 +372,51 @@ def test_early_stopping_counts_evaluations_without_a_new_best_also_over_an_inter
     assert again.train().step == 3
 
 
+def test_chosen_metric_chooses_the_best_weights(tmp_path: Path) -> None:
+    scores = iter([0.2, 0.1, 0.7, 0.6])
+
+    def compute(predictions: np.ndarray, references: np.ndarray) -> Metrics:
+        value = next(scores)
+        return {"accuracy": 1 - value, "macro_f1": value, "per_class": {}}
+
+    trainer = small_trainer(tmp_path, compute_metrics=compute, metric_for_best_model="macro_f1", num_train_epochs=2)
+    progress = trainer.train()
+    assert progress.best is not None
+    assert (progress.best["macro_f1"], progress.best["step"]) == (0.7, progress.history[2]["step"])
+    assert [record["validation_macro_f1"] for record in progress.history] == [0.2, 0.1, 0.7, 0.6]
+    assert progress.stale == 1
+
+
+@pytest.mark.parametrize("name", ["f1", "loss", "per_class"])
+def test_metric_that_is_not_there_is_refused_with_those_that_are(tmp_path: Path, name: str) -> None:
+    def compute(predictions: np.ndarray, references: np.ndarray) -> Metrics:
+        return {"accuracy": 0.5, "macro_f1": 0.5, "per_class": {}}
+
+    trainer = small_trainer(tmp_path, compute_metrics=compute, metric_for_best_model=name)
+    with pytest.raises(ValueError, match=f"no metric '{name}' to choose.* give one of accuracy, macro_f1"):
+        trainer.train()
+
+
+def test_adadelta_updates_as_in_its_paper_with_l2(tmp_path: Path) -> None:
+    rows = tokenized("train", 16)
+    recipe: dict[str, Any] = {"optimizer": "adadelta", "learning_rate": 1.0, "weight_decay": 0.1, "max_grad_norm": 0.0}
+    recipe |= {"schedule": "constant", "warmup_ratio": 0.0, "num_train_epochs": 1}
+    trainer = small_trainer(tmp_path, train_rows=rows, config=NO_NOISE, dtype=torch.float64, **recipe)
+    model = trainer.unwrapped_model()
+    before = {name: tensor.detach().clone() for name, tensor in model.named_parameters() if tensor.requires_grad}
+    model.train()(**trainer.collate(rows)).loss.backward()
+    gradients = {name: model.get_parameter(name).grad for name in before}
+    model.zero_grad()
+    trainer.train()
+    for name, old in before.items():
+        gradient = gradients[name]
+        assert gradient is not None
+        total = gradient + 0.1 * old  # L2
+        # Zeiler (2012), Algorithm 1, first step: no update yet has a mean square, and rho is 0.9.
+        step = (1e-6 / (0.1 * total**2 + 1e-6)).sqrt() * total
+        torch.testing.assert_close(model.get_parameter(name).detach(), old - step, rtol=0, atol=1e-9)
+
+
 def test_batch_norm_statistics_are_those_without_dropout(tmp_path: Path) -> None:
     trainer = small_trainer(tmp_path, batch_norm_batches=3, num_train_epochs=1)
     trainer.train()
@@ -432,6 +494,25 @@ def test_every_row_is_read_once_an_epoch_in_an_order_of_seed_and_epoch(tmp_path:
     assert len({tuple(order) for order in epochs}) == 4
 
 
+def test_rows_of_a_group_are_read_one_after_another_in_another_order_each_epoch(tmp_path: Path) -> None:
+    groups = [row % 9 for row in range(100)]
+    rows = Order(tokenized("train", 100))
+    small_trainer(tmp_path, train_rows=rows, groups=groups, num_train_epochs=2).train()
+    epochs = [rows.read[:100], rows.read[100:]]
+    for order in epochs:
+        assert sorted(order) == list(range(100))
+        assert len([group for group, _ in itertools.groupby(groups[row] for row in order)]) == 9
+    assert epochs[0] != epochs[1]
+
+
+def test_calibration_reads_whole_groups_too(tmp_path: Path) -> None:
+    groups = [row % 25 for row in range(100)]  # four rows each, and 16 in a batch
+    rows = Order(tokenized("train", 100))
+    trainer = small_trainer(tmp_path, train_rows=rows, groups=groups, batch_norm_batches=2)
+    assert len(list(trainer.calibration_loader)) == 2
+    assert len({groups[row] for row in rows.read}) == 8
+
+
 def test_same_seed_gives_the_same_weights_and_another_seed_others(tmp_path: Path) -> None:
     states = []
     for number, seed in enumerate((7, 7, 2**40)):
@@ -503,7 +584,8 @@ def test_options_that_do_not_fit_machine_or_launcher_are_refused(
 
 
 @pytest.mark.slow
-def test_two_processes_train_one_model_and_resume_it_bit_for_bit(tmp_path: Path) -> None:
+@pytest.mark.parametrize("groups", [0, 7], ids=["rows", "groups"])
+def test_two_processes_train_one_model_and_resume_it_bit_for_bit(tmp_path: Path, groups: int) -> None:
     """Also where only one process is asked to stop, in the middle of an epoch."""
 
     def launch(folder: str, file: str, stop: int) -> None:
@@ -511,7 +593,7 @@ def test_two_processes_train_one_model_and_resume_it_bit_for_bit(tmp_path: Path)
         command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2", script]
         path = os.pathsep.join([str(Path(__file__).parents[1]), str(Path(__file__).parent)])
         environment = os.environ | {"ACCELERATE_USE_CPU": "true", "OMP_NUM_THREADS": "1", "PYTHONPATH": path}
-        words = [str(tmp_path / folder), str(tmp_path / file), str(stop)]
+        words = [str(tmp_path / folder), str(tmp_path / file), str(stop), str(groups)]
         done = subprocess.run([*command, *words], env=environment, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
 

@@ -1,6 +1,7 @@
 """Started in several processes by test_engine.py: train, and write what each process ends with.
 
-Words: the run's folder, the file of the final state (its number is put behind), and the batch in which to stop, or 0.
+Words: the run's folder, the file of the final state (its number is put behind), the batch in which to stop, or 0, and
+the number of groups of rows, or 0.
 """
 
 import os
@@ -15,7 +16,7 @@ from small_runs import accuracy, small_trainer
 from run_glue_style.engine import Interrupted, Metrics
 
 torch.set_num_threads(1)
-folder, file, stop = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
+folder, file, stop, groups = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
 counts: list[int] = []
 
 
@@ -26,6 +27,7 @@ def compute(predictions: np.ndarray, references: np.ndarray) -> Metrics:
 
 trainer = small_trainer(
     folder,
+    groups=[row % groups for row in range(100)] if groups else None,
     compute_metrics=compute,
     per_device_eval_batch_size=16,
     gradient_accumulation_steps=2,

@@ -1,0 +1,59 @@
+"""The official weighted score of the Fake News Challenge (FNC-1) as an `evaluate.Metric` that needs no network."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import datasets
+import evaluate
+import numpy as np
+
+UNRELATED = "unrelated"
+RELATED_POINTS = 0.25  # for telling related from unrelated
+EXACT_POINTS = 0.75  # more for the exact class of a related pair
+
+
+class FNCScore(evaluate.Metric):  # type: ignore[misc]
+    """Points of the Fake News Challenge: 0.25 for related or unrelated, 0.75 more for a related pair's exact class.
+
+    The rule is that of the organisers' `scorer.py` (https://github.com/FakeNewsChallenge/fnc-1): a related pair gives 1
+    where its class is right, 0.25 where another related class is predicted and 0 as unrelated; an unrelated pair gives
+    0.25 where it is right. Rows are kept in memory, as in `ClassificationMetric`.
+
+    Args:
+        label_names: the classes in the order of their integer labels, `unrelated` among them.
+
+    Raises:
+        ValueError: if no class is called `unrelated`.
+    """
+
+    def __init__(self, label_names: Sequence[str]) -> None:
+        if UNRELATED not in label_names:
+            raise ValueError(f"label_names must have {UNRELATED!r} among them, not only {list(label_names)}")
+        self.unrelated = list(label_names).index(UNRELATED)
+        super().__init__(keep_in_memory=True)
+
+    def _info(self) -> evaluate.MetricInfo:
+        return evaluate.MetricInfo(
+            description="The official weighted score of the Fake News Challenge.",
+            citation="",
+            inputs_description="predictions, references: integer labels.",
+            features=datasets.Features({"predictions": datasets.Value("int64"), "references": datasets.Value("int64")}),
+        )
+
+    def _compute(self, *, predictions: Sequence[int], references: Sequence[int]) -> dict[str, float]:
+        """Score rows.
+
+        Returns:
+            `fnc_score`, the points; `fnc_max`, those of a perfect answer; `fnc_relative`, the share of them.
+        """
+        gold = np.asarray(references)  # (rows,)
+        points, most = self._points(np.asarray(predictions), gold), self._points(gold, gold)
+        return {"fnc_score": points, "fnc_max": most, "fnc_relative": points / most}
+
+    def _points(self, predicted: np.ndarray[Any, Any], gold: np.ndarray[Any, Any]) -> float:
+        related = gold != self.unrelated  # (rows,)
+        right_kind = related == (predicted != self.unrelated)
+        exact = related & (predicted == gold)
+        return float(RELATED_POINTS * right_kind.sum() + EXACT_POINTS * exact.sum())

@@ -1,0 +1,96 @@
+"""Train and evaluate a sentence encoder on the stance of news bodies towards headlines (Fake News Challenge, FNC-1).
+
+`accelerate launch run_glue_style/run_stance.py --setting dsa-single-fnc1 --data_dir fnc-1 --vectors
+glove.840B.300d.zip` trains on the competition's four files, https://github.com/FakeNewsChallenge/fnc-1.
+"""
+
+import sys
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import ClassVar
+
+if sys.path[0] == str(Path(__file__).resolve().parent):
+    # Python puts a script's own folder first, where its modules would hide packages of the same name.
+    sys.path[0] = str(Path(__file__).resolve().parents[1])
+
+from modeling_dsa import DSAForSequenceClassification
+from run_glue_style.arguments import parse_arguments
+from run_glue_style.classification import Task, run_script, train_and_evaluate
+from run_glue_style.fnc_score import FNCScore
+from run_glue_style.labelled_rows import fingerprint
+from run_glue_style.stance_data import FEATURES, LABEL_NAMES, StanceFiles, check_share, load_stances
+
+ORIGINAL_NAMES = {
+    "train_stances": "train_stances.csv",
+    "train_bodies": "train_bodies.csv",
+    "test_stances": "competition_test_stances.csv",
+    "test_bodies": "competition_test_bodies.csv",
+}
+
+
+@dataclass
+class DataArguments:
+    """The competition's pairs."""
+
+    _argument_group_name: ClassVar[str] = "data"
+
+    data_dir: Path | None = field(
+        default=None, metadata={"help": "Folder of the four files: " + ", ".join(ORIGINAL_NAMES.values()) + "."}
+    )
+    train_stances: Path | None = field(
+        default=None, metadata={"help": "Pairs to train on (columns Headline, Body ID, Stance); default: in data_dir."}
+    )
+    train_bodies: Path | None = field(
+        default=None, metadata={"help": "Their bodies (columns Body ID, articleBody); default: in data_dir."}
+    )
+    test_stances: Path | None = field(
+        default=None, metadata={"help": "Pairs that are read once, at the end; default: in data_dir."}
+    )
+    test_bodies: Path | None = field(default=None, metadata={"help": "Their bodies; default: in data_dir."})
+    validation_share: float = field(
+        default=0.1,
+        metadata={"help": "Share of the training pairs, by whole topics, that is held out to choose the best weights."},
+    )
+
+
+def make_task(arguments: DataArguments) -> Task:
+    """The task for these options.
+
+    Raises:
+        ValueError: There is neither a folder nor a file for one of the four, or the share is out of range.
+    """
+    check_share(arguments.validation_share)
+    paths = {}
+    for option, name in ORIGINAL_NAMES.items():
+        path: Path | None = getattr(arguments, option)
+        if path is None and arguments.data_dir is None:
+            raise ValueError(f"Give --{option}, or --data_dir with the competition's four files.")
+        paths[option] = path or Path(arguments.data_dir or "", name)
+    train = StanceFiles(paths["train_stances"], paths["train_bodies"])
+    test = StanceFiles(paths["test_stances"], paths["test_bodies"])
+    return Task(
+        name="stance",
+        model_class=DSAForSequenceClassification,
+        text_columns=("headline", "body"),
+        label_names=LABEL_NAMES,
+        load=partial(load_stances, train, test, arguments.validation_share),
+        source=", ".join(path.name for path in paths.values()),
+        default_vectors=None,
+        fingerprint=partial(fingerprint, columns=list(FEATURES)),
+        baseline=None,
+        example=("Police find mass graves", "The mayor said that no graves were found."),
+        metrics=(FNCScore(LABEL_NAMES),),
+        group_column="body",
+    )
+
+
+def main() -> None:
+    """Read the command line, train, evaluate and say what came out."""
+    data, model, recipe, run, overrides = parse_arguments([DataArguments], __doc__)
+    task = make_task(data)
+    train_and_evaluate(task, model, recipe, run, overrides)
+
+
+if __name__ == "__main__":
+    sys.exit(run_script(main))

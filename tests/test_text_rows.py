@@ -1,0 +1,77 @@
+"""Rows that are put together from distinct texts: the tokenizer's own, to the last id."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from datasets import Dataset
+from small_runs import pairs, small_tokenizer
+
+from run_glue_style.text_rows import Reading, TextRows, TokenizedTexts, distinct_texts, reading
+
+ODD = ["", " ", "\u200b", "A man.", "a [SEP] b", "[PAD] zzzunknown", "“Curly” – it's 1,000…", "A man."]
+COLUMNS = ("premise", "hypothesis")
+
+
+def make(data: dict[str, Dataset], columns: Sequence[str] = COLUMNS) -> dict[str, TextRows]:
+    texts = distinct_texts(data, columns)
+    tokenized = TokenizedTexts(small_tokenizer(), texts.texts, len(columns))
+    return {
+        name: TextRows(tokenized, [texts.numbers[name][column] for column in columns], split["label"][:])
+        for name, split in data.items()
+    }
+
+
+def as_lists(row: dict[str, Any]) -> dict[str, Any]:
+    return {name: np.asarray(value).tolist() for name, value in row.items()}
+
+
+@pytest.fixture(scope="module")
+def data() -> dict[str, Dataset]:
+    odd = [{"premise": first, "hypothesis": second, "label": 1} for first in ODD for second in ODD]
+    train = Dataset.from_list([*pairs("train"), *odd])
+    return {"train": train.select(range(len(train) - 1, -1, -1)), "test": Dataset.from_list(pairs("validation"))}
+
+
+@pytest.mark.parametrize("columns", [COLUMNS, ("hypothesis",)], ids=["pairs", "sentences"])
+def test_rows_are_those_of_the_tokenizer(data: dict[str, Dataset], columns: tuple[str, ...]) -> None:
+    tokenizer = small_tokenizer()
+    for name, rows in make(data, columns).items():
+        # In a batch, for a single pair whose second text is empty counts as one text.
+        expected: dict[str, Any] = dict(tokenizer(*(data[name][column][:] for column in columns)))
+        expected["labels"] = data[name]["label"][:]
+        assert len(rows) == len(data[name])
+        for number, row in enumerate(rows):
+            assert as_lists(row) == {key: values[number] for key, values in expected.items()}
+
+
+def test_each_distinct_text_is_held_once(data: dict[str, Dataset]) -> None:
+    found = distinct_texts(data, COLUMNS)
+    rows = [[example[column] for example in split] for split in data.values() for column in COLUMNS]
+    assert len(found.texts) == len(set(found.texts))
+    assert found.all() == [text for column in rows for text in column]
+    assert len(found.texts) < 0.9 * len(found.all())
+
+
+def test_slices_and_sorting(data: dict[str, Dataset]) -> None:
+    rows = make(data)["test"]
+    lists = [as_lists(row) for row in rows]
+    assert list(map(as_lists, rows[3:9:2])) == lists[3:9:2]
+    together = rows[:7].sorted_by(np.asarray([0, 1, 2, 0, 1, 2, 0]))
+    assert list(map(as_lists, together)) == [lists[place] for place in (0, 3, 6, 1, 4, 2, 5)]
+
+
+def test_reading_counts_distinct_texts() -> None:
+    texts = ["a b c d e", "a b", "a b c d e", "a b c d"]
+    data = {"train": Dataset.from_dict({"premise": texts, "hypothesis": ["a"] * 4, "label": [0] * 4})}
+    rows = make(data)["train"]
+    assert reading(rows, 0, None) == Reading(texts=3, words=11, longest=5, longer=0, unread_words=0.0)
+    assert reading(rows, 0, 3) == Reading(texts=3, words=11, longest=5, longer=2, unread_words=3 / 11)
+    assert reading(rows, 0, 5) == reading(rows, 0, None)
+    assert reading(rows, 1, 1) == Reading(texts=1, words=1, longest=1, longer=0, unread_words=0.0)
+
+
+def test_text_without_a_word_is_read_in_full() -> None:
+    data = {"train": Dataset.from_dict({"premise": [" "], "hypothesis": [""], "label": [0]})}
+    assert reading(make(data)["train"], 0, 1) == Reading(texts=1, words=0, longest=0, longer=0, unread_words=0.0)
