@@ -203,9 +203,9 @@ class DSAModel(DSAPreTrainedModel):
         else:
             raise ValueError("Give either input_ids or inputs_embeds, and not both.")
         is_word, is_second = split_pairs(ids, attention_mask, token_type_ids, pad_token_id, sep_token_id)
+        left_out = None
         if self.training and self.config.word_dropout and input_ids is not None:
-            left_out = torch.rand(self.config.vocab_size, device=input_ids.device) < self.config.word_dropout
-            is_word = is_word & ~left_out[input_ids]
+            left_out = (torch.rand(self.config.vocab_size, device=ids.device) < self.config.word_dropout)[input_ids]
         pairs = self.config.sentences_per_row == 2
         places, packing = pack(
             input_ids,
@@ -213,6 +213,7 @@ class DSAModel(DSAPreTrainedModel):
             is_second if pairs else None,
             deduplicate=self.config.deduplicate_sentences,
             max_sentence_words=self.config.max_sentence_words,
+            left_out=left_out,
         )
         if inputs_embeds is None:
             embedded = self.embed_tokens(ids.flatten()[places])  # (N, d_0)

@@ -189,6 +189,7 @@ def pack(
     is_second: Tensor | None,
     deduplicate: bool,
     max_sentence_words: int | None = None,
+    left_out: Tensor | None = None,
 ) -> tuple[Tensor, Packing]:
     """Pack the real words of a batch.
 
@@ -198,6 +199,7 @@ def pack(
         is_second: Words of the second sentence of a row, (B, words), or None where a row is one sentence.
         deduplicate: Keep the first of several equal sentences only.
         max_sentence_words: Leave out what stands behind so many words of a sentence.
+        left_out: Then leave out these words too, (B, words).
 
     Returns:
         The place in the flattened batch of each packed word, (N,), and the [`Packing`].
@@ -212,14 +214,13 @@ def pack(
         sentence, order = sentence.sort(stable=True)
         places = places[order]
     count = batch * per_row
-    lengths = torch.bincount(sentence, minlength=count)
-    starts = lengths.cumsum(0) - lengths
-    position = torch.arange(places.shape[0], device=places.device) - starts[sentence]
     if max_sentence_words is not None:
-        read = position < max_sentence_words
-        places, sentence, position = places[read], sentence[read], position[read]
-        lengths = lengths.clamp(max=max_sentence_words)
-        starts = lengths.cumsum(0) - lengths
+        read = _lay_out(sentence, count)[2] < max_sentence_words
+        places, sentence = places[read], sentence[read]
+    if left_out is not None:
+        kept = ~left_out.flatten()[places]
+        places, sentence = places[kept], sentence[kept]
+    lengths, starts, position = _lay_out(sentence, count)
 
     number = torch.arange(count, device=places.device)
     packed_places, packed_sentence = places, sentence
@@ -242,6 +243,13 @@ def pack(
         batch_shape=(batch, width),
     )
     return packed_places, packing
+
+
+def _lay_out(sentence: Tensor, count: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Lengths (count,) and first words (count,) of sentences, and each word's place in its own, (words,)."""
+    lengths = torch.bincount(sentence, minlength=count)
+    starts = lengths.cumsum(0) - lengths
+    return lengths, starts, torch.arange(sentence.shape[0], device=sentence.device) - starts[sentence]
 
 
 def _first_equal(ids: Tensor, sentence: Tensor, position: Tensor, lengths: Tensor, starts: Tensor) -> Tensor:

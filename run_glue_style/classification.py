@@ -151,12 +151,12 @@ def _train_and_evaluate(
             data["train"] = data["train"].select(range(min(run.max_train_samples, len(data["train"]))))
         texts = distinct_texts(data, task.text_columns)
         model, tokenizer = _make_model(task, model_arguments, overrides, texts, run.seed, accelerator)
-    rows = _tokenize(data, texts, task.text_columns, tokenizer)
+    limit: int | None = model.config.max_sentence_words
+    rows = _tokenize(data, texts, task.text_columns, tokenizer, limit)
     groups = None
     if task.group_column is not None:
         groups = texts.numbers["train"][task.group_column].tolist()
         rows |= {name: rows[name].sorted_by(texts.numbers[name][task.group_column]) for name in splits}
-    limit: int | None = getattr(model.config, "max_sentence_words", None)
     readings = {
         name: {column: reading(rows[name], number, limit) for number, column in enumerate(task.text_columns)}
         for name in rows
@@ -279,9 +279,13 @@ def _one_line(error: BaseException) -> str:
 
 
 def _tokenize(
-    data: DatasetDict, texts: DistinctTexts, columns: Sequence[str], tokenizer: PreTrainedTokenizerBase
+    data: DatasetDict,
+    texts: DistinctTexts,
+    columns: Sequence[str],
+    tokenizer: PreTrainedTokenizerBase,
+    limit: int | None,
 ) -> dict[str, TextRows]:
-    tokenized = TokenizedTexts(tokenizer, texts.texts, len(columns))
+    tokenized = TokenizedTexts(tokenizer, texts.texts, len(columns), limit)
     return {
         name: TextRows(tokenized, [texts.numbers[name][column] for column in columns], split["label"][:])
         for name, split in data.items()

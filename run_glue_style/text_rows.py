@@ -59,13 +59,20 @@ def distinct_texts(data: Mapping[str, Dataset], columns: Sequence[str]) -> Disti
 class TokenizedTexts:
     """The token ids of texts, and the tokenizer's template that makes rows of them."""
 
-    def __init__(self, tokenizer: PreTrainedTokenizerBase, texts: Sequence[str], sentences_per_row: int) -> None:
+    def __init__(
+        self,
+        tokenizer: PreTrainedTokenizerBase,
+        texts: Sequence[str],
+        sentences_per_row: int,
+        max_words: int | None = None,
+    ) -> None:
         """Tokenise each text once.
 
         Args:
             tokenizer: A tokenizer of this package's models.
             texts: Any number of texts.
             sentences_per_row: 1, or 2 for pairs.
+            max_words: Rows hold so many words of a text, where the model reads no more of them.
         """
         pieces = [
             np.asarray(ids, np.int32)
@@ -73,7 +80,10 @@ class TokenizedTexts:
             for ids in tokenizer(list(texts[start : start + _AT_ONCE]), add_special_tokens=False)["input_ids"]
         ]
         self.lengths = np.asarray([len(piece) for piece in pieces], np.int64)  # (texts,)
-        self.ends = self.lengths.cumsum()  # (texts,)
+        if max_words is not None:
+            marks = [tokenizer.pad_token_id, tokenizer.sep_token_id]  # no words, and a text with one may be a pair
+            pieces = [piece if np.isin(piece, marks).any() else piece[:max_words] for piece in pieces]
+        self.ends = np.cumsum([len(piece) for piece in pieces], dtype=np.int64)  # (texts,)
         self.ids = np.concatenate([np.empty(0, np.int32), *pieces])  # (tokens of all texts,)
         # One word in the place of each sentence shows which special tokens stand around them.
         sample = tokenizer(*["a"] * sentences_per_row)
@@ -87,8 +97,8 @@ class TokenizedTexts:
         for sentence, token, token_type in self.template:
             part = np.asarray([token], np.int32)
             if sentence is not None:
-                end, length = self.ends[texts[sentence]], self.lengths[texts[sentence]]
-                part = self.ids[end - length : end]
+                number = texts[sentence]
+                part = self.ids[self.ends[number - 1] if number else 0 : self.ends[number]]
             ids.append(part)
             types.append(np.full_like(part, token_type))
         row = {"input_ids": np.concatenate(ids), "token_type_ids": np.concatenate(types)}  # (words,), (words,)

@@ -760,6 +760,9 @@ def test_word_dropout_leaves_words_of_the_vocabulary_out_of_a_training_batch() -
         vector = model(ids).pooler_output[0]
         torch.testing.assert_close(vector, model.eval()(ids[:1, kept[0]]).pooler_output[0])
     assert sum(kept_share) / 40 == pytest.approx(0.6, abs=0.03)
+    model.config.max_sentence_words = 5  # no later word takes the place of one that is left out
+    assert not model.train()(ids, output_hidden_states=True).hidden_states[0][:, 5:].any()
+    model.config.max_sentence_words = None
     assert model.eval()(ids, output_hidden_states=True).hidden_states[0].any(-1).all()
 
 

@@ -5,18 +5,24 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from datasets import Dataset
+from small_models import small_config
 from small_runs import pairs, small_tokenizer
 
+from modeling_dsa import DSAForNLI
+from run_glue_style.collation import PadRows
 from run_glue_style.text_rows import Reading, TextRows, TokenizedTexts, distinct_texts, reading
 
 ODD = ["", " ", "\u200b", "A man.", "a [SEP] b", "[PAD] zzzunknown", "“Curly” – it's 1,000…", "A man."]
 COLUMNS = ("premise", "hypothesis")
 
 
-def make(data: dict[str, Dataset], columns: Sequence[str] = COLUMNS) -> dict[str, TextRows]:
+def make(
+    data: dict[str, Dataset], columns: Sequence[str] = COLUMNS, max_words: int | None = None
+) -> dict[str, TextRows]:
     texts = distinct_texts(data, columns)
-    tokenized = TokenizedTexts(small_tokenizer(), texts.texts, len(columns))
+    tokenized = TokenizedTexts(small_tokenizer(), texts.texts, len(columns), max_words)
     return {
         name: TextRows(tokenized, [texts.numbers[name][column] for column in columns], split["label"][:])
         for name, split in data.items()
@@ -44,6 +50,23 @@ def test_rows_are_those_of_the_tokenizer(data: dict[str, Dataset], columns: tupl
         assert len(rows) == len(data[name])
         for number, row in enumerate(rows):
             assert as_lists(row) == {key: values[number] for key, values in expected.items()}
+
+
+@pytest.mark.parametrize("limit", [1, 2, 5])
+def test_rows_without_the_words_that_a_model_does_not_read_give_the_same(data: dict[str, Dataset], limit: int) -> None:
+    settings: dict[str, Any] = {
+        "sentences_per_row": 2,
+        "max_sentence_words": limit,
+        "vocab_size": len(small_tokenizer()),
+    }
+    model = DSAForNLI(small_config(**settings)).eval()
+    whole, cut = make(data)["train"], make(data, max_words=limit)["train"]
+    assert sum(len(row["input_ids"]) for row in cut) < sum(len(row["input_ids"]) for row in whole)
+    collate = PadRows(small_tokenizer().pad_token_id)
+    with torch.no_grad():
+        expected, logits = (model(**collate(list(rows))).logits for rows in (whole, cut))
+    torch.testing.assert_close(logits, expected)
+    assert reading(cut, 0, limit) == reading(whole, 0, limit)
 
 
 def test_each_distinct_text_is_held_once(data: dict[str, Dataset]) -> None:
