@@ -1,6 +1,8 @@
 """Small real runs that the tests of the training side share: SNLI pairs of the package and a tiny model."""
 
 import itertools
+import json
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from functools import cache
@@ -9,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow.parquet
+import pytest
 import torch
 from accelerate.state import AcceleratorState, GradientState
 from small_models import small_config
@@ -16,6 +19,7 @@ from small_models import small_config
 from modeling_dsa import DSAForNLI
 from modeling_dsa.tokenization import PreTrainedTokenizerFast, build_tokenizer, count_words
 from run_glue_style.arguments import RunArguments, TrainingRecipe
+from run_glue_style.classification import run_script
 from run_glue_style.engine import Metrics, Trainer, make_accelerator
 from run_glue_style.sample import SAMPLE_FILES
 
@@ -115,3 +119,17 @@ def same_tensors(first: Any, second: Any) -> bool:
     if isinstance(first, list | tuple):
         return len(first) == len(second) and all(map(same_tensors, first, second))
     return bool(first == second)
+
+
+def run_main(main: Callable[[], None], script: str, options: dict[str, Any], *flags: str) -> int:
+    """A script's exit code, run inside this process."""
+    AcceleratorState._reset_state(reset_partial_state=True)
+    GradientState._reset_state()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", [script, *as_words(options), *flags])
+        return run_script(main)
+
+
+def read_results(folder: Path) -> dict[str, Any]:
+    results: dict[str, Any] = json.loads((folder / "all_results.json").read_text("utf-8"))
+    return results

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from small_runs import SMALL_SIZES, pairs, small_tokenizer
+from small_stances import write_stances
 
 from modeling_dsa import DSAConfig, DSAForNLI
 from run_glue_style.nli_data import LABEL_NAMES
@@ -17,6 +18,7 @@ from run_glue_style.sample import SAMPLE_VECTORS
 from run_glue_style.tabulate import table_of
 
 ROOT = Path(__file__).parents[1]
+SENTIMENT = ("awful", "dull", "plain", "good", "superb")
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 TABLES = [
     found
@@ -110,6 +112,35 @@ def test_dsa_commands_run(home: Path) -> None:
     run_in(home, ["bash", "-euc", block("snippet: dsa")])
     assert (home / "my-model" / "model.safetensors").is_file()
     assert (home / "attention.png").is_file()
+
+
+@pytest.fixture
+def other_tasks(home: Path) -> Path:
+    """Also trees and the files of the Fake News Challenge."""
+    (home / "trees").mkdir()
+    for name in ("train", "dev", "test"):
+        trees = [f"({label} (2 A) ({label} ({label} {word}) (2 film)))" for label, word in enumerate(SENTIMENT)]
+        (home / "trees" / f"{name}.txt").write_text("\n".join(trees * 4) + "\n", encoding="utf-8")
+    (home / "fnc-1").mkdir()
+    write_stances(home / "fnc-1")
+    return home
+
+
+@pytest.mark.slow
+def test_the_other_tasks_run(other_tasks: Path) -> None:
+    sst, stance = block("snippet: tasks").replace("\\\n", " ").splitlines()
+    few = "--max_train_steps 2 --per_device_train_batch_size 8 --report_to none"
+    run_in(other_tasks, ["bash", "-euc", f"{sst} {few}\n{stance} {few} --validation_share 0.3"])
+    for name, task in (("dsa-single-sst5", "sst5"), ("vsam-fnc1", "stance")):
+        results = json.loads((other_tasks / "runs" / name / "all_results.json").read_text(encoding="utf-8"))
+        assert results["task"] == task
+
+
+@pytest.mark.slow
+def test_a_table_is_made_again(other_tasks: Path) -> None:
+    command = block("snippet: reproduce").replace("--seeds 3", "--seeds 1").replace("\\\n", " ").strip()
+    run_in(other_tasks, ["bash", "-euc", f"{command} --row kim-cnn-sst2 --quick"])
+    assert (other_tasks / "runs" / "reproduce-sst-quick" / "table.md").is_file()
 
 
 @pytest.mark.slow

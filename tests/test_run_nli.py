@@ -22,15 +22,13 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 import torch
-from accelerate.state import AcceleratorState, GradientState
 from safetensors.torch import load_file
-from small_runs import SMALL_SIZES, Row, as_words, pairs, same_tensors
+from small_runs import SMALL_SIZES, Row, as_words, pairs, read_results, run_main, same_tensors
 from transformers import BertConfig
 
 from modeling_dsa import DSAForNLI
 from modeling_dsa.tokenization import count_words
 from run_glue_style import classification
-from run_glue_style.classification import run_script
 from run_glue_style.metrics import ClassificationMetric
 from run_glue_style.nli_data import LABEL_NAMES, fingerprint, load_nli_files
 from run_glue_style.run_nli import main
@@ -81,12 +79,7 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 
 def run_nli(options: dict[str, Any]) -> int:
-    """The script's exit code, run inside this process."""
-    AcceleratorState._reset_state(reset_partial_state=True)
-    GradientState._reset_state()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys, "argv", ["run_nli.py", *as_words({"cpu": True} | options)])
-        return run_script(main)
+    return run_main(main, "run_nli.py", {"cpu": True} | options)
 
 
 def sentence(caplog: pytest.LogCaptureFixture) -> str:
@@ -96,11 +89,6 @@ def sentence(caplog: pytest.LogCaptureFixture) -> str:
     assert errors[0].startswith("error: ")
     assert "\n" not in errors[0]
     return errors[0]
-
-
-def read_results(folder: Path) -> dict[str, Any]:
-    results: dict[str, Any] = json.loads((folder / "all_results.json").read_text("utf-8"))
-    return results
 
 
 @pytest.fixture(scope="module")

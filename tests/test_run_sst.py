@@ -14,12 +14,10 @@ import datasets
 import numpy as np
 import pytest
 import torch
-from accelerate.state import AcceleratorState, GradientState
-from small_runs import SMALL_SIZES, as_words
+from small_runs import SMALL_SIZES, read_results, run_main
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 from modeling_dsa import DSAForSequenceClassification
-from run_glue_style.classification import run_script
 from run_glue_style.run_sst import main
 from run_glue_style.settings import setting_folder
 from run_glue_style.sst_data import LABEL_NAMES, fingerprint, load_sst_files
@@ -84,18 +82,8 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 
 def run_sst(options: dict[str, Any], *flags: str) -> int:
-    """The script's exit code, run inside this process."""
-    AcceleratorState._reset_state(reset_partial_state=True)
-    GradientState._reset_state()
     given = {name: value for name, value in (RUN | options).items() if value is not None}
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys, "argv", ["run_sst.py", *as_words(given), *flags])
-        return run_script(main)
-
-
-def read_results(folder: Path) -> dict[str, Any]:
-    results: dict[str, Any] = json.loads((folder / "all_results.json").read_text("utf-8"))
-    return results
+    return run_main(main, "run_sst.py", given, *flags)
 
 
 @pytest.mark.parametrize("classes", [2, 5])

@@ -1,10 +1,8 @@
 """The stance script from outside: command line in, folder out."""
 
-import json
 import logging
 import re
 import signal
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,15 +11,13 @@ import datasets
 import numpy as np
 import pytest
 import torch
-from accelerate.state import AcceleratorState, GradientState
 from safetensors.torch import load_file
-from small_runs import SMALL_SIZES, as_words, same_tensors
+from small_runs import SMALL_SIZES, read_results, run_main, same_tensors
 from small_stances import NAMES, TOPICS, make_tables, write_stances
 from transformers import pipeline
 
 from modeling_dsa import DSAForSequenceClassification
 from modeling_dsa.tokenization import count_words
-from run_glue_style.classification import run_script
 from run_glue_style.fnc_score import FNCScore
 from run_glue_style.metrics import ClassificationMetric
 from run_glue_style.run_stance import main
@@ -69,17 +65,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 
 def run_stance(options: dict[str, Any]) -> int:
-    """The script's exit code, run inside this process."""
-    AcceleratorState._reset_state(reset_partial_state=True)
-    GradientState._reset_state()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys, "argv", ["run_stance.py", *as_words({"cpu": True} | options)])
-        return run_script(main)
-
-
-def read_results(folder: Path) -> dict[str, Any]:
-    results: dict[str, Any] = json.loads((folder / "all_results.json").read_text("utf-8"))
-    return results
+    return run_main(main, "run_stance.py", {"cpu": True} | options)
 
 
 @pytest.fixture(scope="module")

@@ -4,12 +4,14 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
-from transformers import HfArgumentParser
+import torch
 
-from modeling_dsa import DSAConfig
-from run_glue_style.arguments import RunArguments, TrainingRecipe
+from modeling_dsa import DSAConfig, DSAForSequenceClassification
+from run_glue_style import run_nli, run_sst, run_stance
+from run_glue_style.arguments import parse_arguments
 from run_glue_style.settings import (
     CONFIGURATION,
     read_recipe,
@@ -20,6 +22,7 @@ from run_glue_style.settings import (
 )
 
 REPOSITORY = Path(__file__).parents[1]
+SCRIPTS: dict[str, Any] = {"snli": run_nli, "sst2": run_sst, "sst5": run_sst, "fnc1": run_stance}
 
 
 def test_every_folder_with_a_config_is_a_setting() -> None:
@@ -38,9 +41,16 @@ def test_setting_has_a_valid_config_and_a_recipe_of_known_options(name: str) -> 
         for key, value in written.items()
         if key in DSAConfig().to_dict()
     }
+    config.validate()
+    with torch.device("meta"):
+        DSAForSequenceClassification(config)
     path = recipe_path(None, folder)
     assert path == folder / "recipe.yaml"
-    HfArgumentParser([TrainingRecipe, RunArguments]).parse_dict(read_recipe(path))  # type: ignore[list-item]
+    _, _, recipe, _, overrides = parse_arguments([SCRIPTS[name.split("-")[-1]].DataArguments], "", ["--setting", name])
+    options = read_recipe(path)
+    assert options.pop("classes", 5) == len(written["id2label"]) or not name.endswith("sst5")
+    assert {key: getattr(recipe, key) for key in options} == options
+    assert overrides == {}
 
 
 def test_setting_may_be_a_folder_with_or_without_a_recipe(tmp_path: Path) -> None:
