@@ -5,9 +5,7 @@ package; --dataset_name or --train_file name others.
 """
 
 import sys
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import ClassVar
 
 if sys.path[0] == str(Path(__file__).resolve().parent):
     # Python puts a script's own folder first, where its modules would hide packages of the same name.
@@ -16,50 +14,23 @@ if sys.path[0] == str(Path(__file__).resolve().parent):
 from datasets import DatasetDict
 
 from modeling_dsa import DSAForNLI
-from run_glue_style.arguments import parse_arguments
+from run_glue_style.arguments import DatasetArguments, parse_arguments
 from run_glue_style.classification import Task, run_script, train_and_evaluate
 from run_glue_style.nli_data import LABEL_NAMES, fingerprint, load_nli_dataset, load_nli_files
 from run_glue_style.sample import SAMPLE_FILES, SAMPLE_VECTORS, baseline_line
 
 
-@dataclass
-class DataArguments:
+class DataArguments(DatasetArguments):
     """The pairs; with none of these options, the SNLI pairs that ship with the package."""
-
-    _argument_group_name: ClassVar[str] = "data"
-
-    dataset_name: str | None = field(default=None, metadata={"help": "Data set on the Hub, such as stanfordnlp/snli."})
-    dataset_config_name: str | None = field(default=None, metadata={"help": "Its configuration, where it has several."})
-    train_file: Path | None = field(
-        default=None, metadata={"help": "Pairs to train on: SNLI's .jsonl or .txt, .parquet, .csv or .tsv."}
-    )
-    validation_file: Path | None = field(default=None, metadata={"help": "Pairs that choose the best weights."})
-    test_file: Path | None = field(default=None, metadata={"help": "Pairs that are read once, at the end."})
 
 
 def make_task(arguments: DataArguments) -> Task:
     """The task for these options.
 
     Raises:
-        ValueError: Options contradict each other: a data set beside files, files without one for training or
-            validation, or a configuration without its data set.
+        ValueError: Options contradict each other.
     """
-    files = {
-        name: path
-        for name, path in (
-            ("train", arguments.train_file),
-            ("validation", arguments.validation_file),
-            ("test", arguments.test_file),
-        )
-        if path is not None
-    }
-    name = arguments.dataset_name
-    if name is not None and files:
-        raise ValueError("Give either --dataset_name or files, and not both.")
-    if name is None and arguments.dataset_config_name is not None:
-        raise ValueError("--dataset_config_name belongs to a --dataset_name: give that too.")
-    if files and not {"train", "validation"} <= set(files):
-        raise ValueError("Give both --train_file and --validation_file.")
+    files, name = arguments.files, arguments.dataset_name
 
     def load() -> DatasetDict:
         if name is not None:

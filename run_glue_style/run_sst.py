@@ -8,7 +8,6 @@ data set of sentences instead.
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import ClassVar
 
 if sys.path[0] == str(Path(__file__).resolve().parent):
     # Python puts a script's own folder first, where its modules would hide packages of the same name.
@@ -17,31 +16,19 @@ if sys.path[0] == str(Path(__file__).resolve().parent):
 from datasets import DatasetDict
 
 from modeling_dsa import DSAConfig, DSAForSequenceClassification
-from run_glue_style.arguments import parse_arguments
+from run_glue_style.arguments import DatasetArguments, parse_arguments
 from run_glue_style.classification import Task, run_script, train_and_evaluate
 from run_glue_style.settings import setting_folder
 from run_glue_style.sst_data import LABEL_NAMES, Classes, fingerprint, load_sst_dataset, load_sst_files
 
 
 @dataclass
-class DataArguments:
-    """The sentences: a data set, or files."""
-
-    _argument_group_name: ClassVar[str] = "data"
+class DataArguments(DatasetArguments):
+    """The sentences: a data set, such as stanfordnlp/sst2 or SetFit/sst5, or files, such as the treebank's trees."""
 
     classes: Classes = field(
         default=2, metadata={"help": "2 for SST-2 (negative, positive), 5 for SST-5 (very negative to very positive)."}
     )
-    dataset_name: str | None = field(
-        default=None, metadata={"help": "Data set on the Hub, such as stanfordnlp/sst2 or SetFit/sst5."}
-    )
-    dataset_config_name: str | None = field(default=None, metadata={"help": "Its configuration, where it has several."})
-    train_file: Path | None = field(
-        default=None,
-        metadata={"help": "Sentences to train on: the treebank's trees (.txt), or .jsonl, .parquet, .csv or .tsv."},
-    )
-    validation_file: Path | None = field(default=None, metadata={"help": "Sentences that choose the best weights."})
-    test_file: Path | None = field(default=None, metadata={"help": "Sentences that are read once, at the end."})
     phrases: bool = field(
         default=False, metadata={"help": "Train on all phrases of the trees in train_file, not only on sentences."}
     )
@@ -51,24 +38,10 @@ def make_task(arguments: DataArguments) -> Task:
     """The task for these options.
 
     Raises:
-        ValueError: Options contradict each other: neither a data set nor files for training and validation, or both; a
-            configuration without its data set; or phrases of a data set.
+        ValueError: There are neither a data set nor files, or options contradict each other.
     """
-    files = {
-        name: path
-        for name, path in (
-            ("train", arguments.train_file),
-            ("validation", arguments.validation_file),
-            ("test", arguments.test_file),
-        )
-        if path is not None
-    }
-    classes, name = arguments.classes, arguments.dataset_name
-    if name is not None and files:
-        raise ValueError("Give either --dataset_name or files, and not both.")
-    if name is None and arguments.dataset_config_name is not None:
-        raise ValueError("--dataset_config_name belongs to a --dataset_name: give that too.")
-    if name is None and not {"train", "validation"} <= set(files):
+    classes, name, files = arguments.classes, arguments.dataset_name, arguments.files
+    if name is None and not files:
         raise ValueError("Say what the data are: both --train_file and --validation_file, or --dataset_name.")
     if name is not None and arguments.phrases:
         raise ValueError("--phrases needs trees: give the treebank's .txt files instead of --dataset_name.")

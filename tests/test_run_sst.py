@@ -140,7 +140,7 @@ def test_data_set_by_name(tmp_path: Path, files: dict[str, Any]) -> None:
     ("changes", "flags", "message"),
     [
         ({"train_file": None, "validation_file": None, "test_file": None}, [], "Say what the data are: both --train_f"),
-        ({"validation_file": None}, [], "Say what the data are: both --train_file and --validation_file, or --data"),
+        ({"validation_file": None}, [], "Give both --train_file and --validation_file"),
         ({"dataset_name": "stanfordnlp/sst2"}, [], "either --dataset_name or files"),
         ({"dataset_config_name": "plain"}, [], "--dataset_config_name belongs to a --dataset_name"),
         (
