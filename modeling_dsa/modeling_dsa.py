@@ -17,7 +17,7 @@ from .encoders_dsa import ENCODERS
 from .packing_dsa import Packing, pack, split_pairs
 from .poolings_dsa import POOLINGS
 from .rows_dsa import dropout
-from .variational_dsa import VariationalSelfAttention
+from .variational_dsa import INITIAL_LOG_STD, VariationalSelfAttention
 
 
 @dataclass
@@ -117,6 +117,7 @@ class DSAPreTrainedModel(PreTrainedModel):
             init.zeros_(module.step)
             for layer in module.layers_from_zero():
                 init.zeros_(layer.weight)
+            init.constant_(module.log_std.bias, INITIAL_LOG_STD)
         else:
             super()._init_weights(module)
 

@@ -15,6 +15,9 @@ from .packing_dsa import Packing
 from .pairwise_dsa import PairwiseSelfAttention
 from .pooled_dsa import Pooled, at_least_float32, sum_words
 
+# Samples disturb a new model's scores by about a fifth. With sigma = 1 they would be noise through most of a short run.
+INITIAL_LOG_STD = -2.0
+
 
 def kl_divergence(mean_q: Tensor, log_std_q: Tensor, mean_p: Tensor, log_std_p: Tensor) -> Tensor:
     """KL(q || p) of two diagonal Gaussians, in nats. Each (..., latent) -> (...)"""
@@ -133,7 +136,7 @@ class VariationalSelfAttention(PairwisePooling):
         return pooled
 
     def layers_from_zero(self) -> tuple[nn.Linear, ...]:
-        """Layers whose weights start at 0: l_2, so that sigma starts at 1, l_3 and l_4."""
+        """Layers whose weights start at 0: l_2, so that sigma is the same everywhere, l_3 and l_4."""
         return self.log_std, self.posterior_mean, self.posterior_log_std
 
     def _pool(self, latents: Tensor, words: Tensor, packing: Packing) -> Pooled:

@@ -32,6 +32,7 @@ from transformers import AutoConfig, AutoModel, AutoModelForSequenceClassificati
 from modeling_dsa import DSAConfig, DSAForNLI, DSAForSequenceClassification, DSAModel, DSAPreTrainedModel
 from modeling_dsa.modeling_dsa import ClassifierLayer
 from modeling_dsa.rows_dsa import ConvLayer
+from modeling_dsa.variational_dsa import INITIAL_LOG_STD
 
 SHIPPED = Path(__file__).parents[1] / "configuration"
 
@@ -889,6 +890,8 @@ def test_what_a_checkpoint_lacks_is_initialised_as_in_a_new_model(changes: dict[
     for name, value in weights.items():
         if name.endswith(("norm.weight", "running_var")):
             assert torch.all(value == 1), name
+        elif name.endswith("pooling.log_std.bias"):
+            assert torch.all(value == INITIAL_LOG_STD), name
         elif name.endswith(zeros):
             assert torch.all(value == 0), name
         else:

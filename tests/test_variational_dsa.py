@@ -14,7 +14,7 @@ from torch.distributions import kl_divergence as torch_kl_divergence
 from torch.func import functional_call
 
 from modeling_dsa import DSAForSequenceClassification
-from modeling_dsa.variational_dsa import VariationalSelfAttention, kl_divergence
+from modeling_dsa.variational_dsa import INITIAL_LOG_STD, VariationalSelfAttention, kl_divergence
 
 READINGS: dict[str, dict[str, Any]] = {
     "word": {},
@@ -325,7 +325,7 @@ def test_the_bound_lies_below_the_evidence_and_becomes_tighter(latent: str) -> N
 
 
 @pytest.mark.parametrize("latent", LATENTS)
-def test_the_posterior_of_a_new_model_is_its_prior_with_a_sigma_of_1(latent: str) -> None:
+def test_the_posterior_of_a_new_model_is_its_prior_with_one_small_sigma(latent: str) -> None:
     """So that a long text does not start with a KL divergence beside which the labels are nothing."""
     head = DSAForSequenceClassification(
         small_config(pooling="variational", latent=latent, max_sentence_words=8)
@@ -334,7 +334,10 @@ def test_the_posterior_of_a_new_model_is_its_prior_with_a_sigma_of_1(latent: str
     assert torch.equal(outputs.kl, torch.zeros(len(ROWS)))
     pooling = pooling_of(head)
     layers = (pooling.log_std, pooling.posterior_mean, pooling.posterior_log_std)
-    assert not any(layer.weight.any() or layer.bias.any() for layer in layers)
+    assert not any(layer.weight.any() for layer in layers)
+    assert torch.all(pooling.log_std.bias == INITIAL_LOG_STD)
+    assert not pooling.posterior_mean.bias.any()
+    assert not pooling.posterior_log_std.bias.any()
     train(head, [""], 30)  # but they leave that state
     assert torch.all(head(**batch_of(ROWS, ROW_LABELS)).kl > 0)
 
