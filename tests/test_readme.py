@@ -117,6 +117,7 @@ def test_dsa_commands_run(home: Path) -> None:
 @pytest.fixture
 def other_tasks(home: Path) -> Path:
     """Also trees and the files of the Fake News Challenge."""
+    (home / "configuration").symlink_to(ROOT / "configuration")
     (home / "trees").mkdir()
     for name in ("train", "dev", "test"):
         trees = [f"({label} (2 A) ({label} ({label} {word}) (2 film)))" for label, word in enumerate(SENTIMENT)]
