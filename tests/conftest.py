@@ -1,5 +1,8 @@
 """Settings for all tests."""
 
+from collections.abc import Iterator
+
+import datasets
 import pytest
 import torch
 from hypothesis import settings
@@ -15,3 +18,11 @@ torch.set_num_threads(1)
 def _seed() -> None:
     """Every test draws the same random numbers, alone or among others."""
     torch.manual_seed(0)
+
+
+@pytest.fixture(scope="module")
+def datasets_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """A cache of `datasets` of the module's own."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path_factory.mktemp("cache"))
+        yield

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import logging
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
@@ -133,3 +134,12 @@ def run_main(main: Callable[[], None], script: str, options: dict[str, Any], *fl
 def read_results(folder: Path) -> dict[str, Any]:
     results: dict[str, Any] = json.loads((folder / "all_results.json").read_text("utf-8"))
     return results
+
+
+def logged_error(caplog: pytest.LogCaptureFixture) -> str:
+    """The one error that was logged, a sentence."""
+    errors = [record.getMessage() for record in caplog.records if record.levelno == logging.ERROR]
+    assert len(errors) == 1
+    assert errors[0].startswith("error: ")
+    assert "\n" not in errors[0]
+    return errors[0]

@@ -3,7 +3,6 @@
 import csv
 import importlib.util
 import json
-import logging
 import os
 import re
 import signal
@@ -12,18 +11,17 @@ import subprocess
 import sys
 import time
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import datasets
 import numpy as np
 import pyarrow
 import pyarrow.parquet
 import pytest
 import torch
 from safetensors.torch import load_file
-from small_runs import SMALL_SIZES, Row, as_words, pairs, read_results, run_main, same_tensors
+from small_runs import SMALL_SIZES, Row, as_words, logged_error, pairs, read_results, run_main, same_tensors
 from transformers import BertConfig
 
 from modeling_dsa import DSAForNLI
@@ -34,6 +32,7 @@ from run_glue_style.nli_data import LABEL_NAMES, fingerprint, load_nli_files
 from run_glue_style.run_nli import main
 from run_glue_style.sample import SAMPLE_FILES
 
+pytestmark = pytest.mark.usefixtures("datasets_cache")
 REPOSITORY = Path(__file__).parents[1]
 COUNTS = {"train": 300, "validation": 90, "test": 80}
 WIDTH = 12
@@ -71,24 +70,8 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return options
 
 
-@pytest.fixture(scope="module", autouse=True)
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path_factory.mktemp("cache"))
-        yield
-
-
 def run_nli(options: dict[str, Any]) -> int:
     return run_main(main, "run_nli.py", {"cpu": True} | options)
-
-
-def sentence(caplog: pytest.LogCaptureFixture) -> str:
-    """The one error that was logged."""
-    errors = [record.getMessage() for record in caplog.records if record.levelno == logging.ERROR]
-    assert len(errors) == 1
-    assert errors[0].startswith("error: ")
-    assert "\n" not in errors[0]
-    return errors[0]
 
 
 @pytest.fixture(scope="module")
@@ -215,7 +198,7 @@ def test_finished_run_is_not_overwritten_without_a_word(
 ) -> None:
     before = {path.name: path.stat().st_mtime_ns for path in finished.iterdir()}
     assert run_nli(LEARNING | files | {"output_dir": finished}) == 2
-    assert re.search(f"{finished} holds a finished run: give --overwrite_output_dir", sentence(caplog))
+    assert re.search(f"{finished} holds a finished run: give --overwrite_output_dir", logged_error(caplog))
     assert {path.name: path.stat().st_mtime_ns for path in finished.iterdir()} == before
 
 
@@ -226,7 +209,7 @@ def test_overwriting_deletes_nothing_before_the_data_are_read(
     (tmp_path / "checkpoints").mkdir()
     options = QUICK | files | {"output_dir": tmp_path, "overwrite_output_dir": True}
     assert run_nli(options | {"train_file": tmp_path / "none.jsonl"}) == 2
-    assert "none.jsonl" in sentence(caplog)
+    assert "none.jsonl" in logged_error(caplog)
     assert {path.name for path in tmp_path.iterdir()} == {"all_results.json", "checkpoints"}
     assert run_nli(options) == 0
     assert read_results(tmp_path)["steps"] == 20
@@ -325,7 +308,7 @@ def test_mistake_is_one_sentence(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert run_nli(one_update(files, output_dir="run", **changes)) == 2
-    assert re.search(message, sentence(caplog))
+    assert re.search(message, logged_error(caplog))
     assert not list(tmp_path.iterdir())
 
 
@@ -335,7 +318,7 @@ def test_data_without_validation_are_refused(
     write_split(tmp_path / "train.jsonl", pairs("train")[:20])
     options = one_update(files, dataset_name=tmp_path, train_file=None, validation_file=None, test_file=None)
     assert run_nli(options | {"output_dir": tmp_path / "run"}) == 2
-    assert "a train and a validation split with labels; the data have: train." in sentence(caplog)
+    assert "a train and a validation split with labels; the data have: train." in logged_error(caplog)
 
 
 def test_output_folder_that_is_a_file_is_refused(
@@ -343,7 +326,7 @@ def test_output_folder_that_is_a_file_is_refused(
 ) -> None:
     (tmp_path / "run").write_text("")
     assert run_nli(one_update(files, output_dir=tmp_path / "run")) == 2
-    assert str(tmp_path / "run") in sentence(caplog)
+    assert str(tmp_path / "run") in logged_error(caplog)
 
 
 @pytest.mark.slow
@@ -365,7 +348,7 @@ def test_nothing_is_half_written_when_saving_fails_and_the_same_command_ends_the
     with monkeypatch.context() as patch:
         patch.setattr(classification, "draw_attention", fail)
         assert run_nli(options) == 2
-    assert "No space left on device" in sentence(caplog)
+    assert "No space left on device" in logged_error(caplog)
     assert [path.name for path in tmp_path.iterdir()] == ["checkpoints"]
     assert run_nli(options) == 0
     assert read_results(tmp_path)["steps"] == 1
@@ -378,7 +361,7 @@ def test_a_model_of_another_family_is_refused(
     BertConfig().save_pretrained(tmp_path / "bert")
     options = {name: value for name, value in one_update(files).items() if name.endswith("_file")}
     assert run_nli(options | {"model_name_or_path": tmp_path / "bert", "output_dir": tmp_path / "out"}) == 2
-    assert "is a model of type 'bert': give one of type 'dsa'" in sentence(caplog)
+    assert "is a model of type 'bert': give one of type 'dsa'" in logged_error(caplog)
 
 
 def test_a_sentence_that_cannot_be_drawn_does_not_cost_the_run(tmp_path: Path, files: dict[str, Any]) -> None:

@@ -1,20 +1,17 @@
 """The SST script from outside: command line in, folder out."""
 
 import json
-import logging
 import random
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import datasets
 import numpy as np
 import pytest
 import torch
-from small_runs import SMALL_SIZES, read_results, run_main
+from small_runs import SMALL_SIZES, logged_error, read_results, run_main
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 from modeling_dsa import DSAForSequenceClassification
@@ -22,6 +19,7 @@ from run_glue_style.run_sst import main
 from run_glue_style.settings import setting_folder
 from run_glue_style.sst_data import LABEL_NAMES, fingerprint, load_sst_files
 
+pytestmark = pytest.mark.usefixtures("datasets_cache")
 REPOSITORY = Path(__file__).parents[1]
 COUNTS = {"train": 240, "validation": 60, "test": 50}
 WIDTH = 8
@@ -72,13 +70,6 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     options["vectors"] = folder / "vectors.txt"
     options["vectors"].write_text("\n".join(lines) + "\n")
     return options
-
-
-@pytest.fixture(scope="module", autouse=True)
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path_factory.mktemp("cache"))
-        yield
 
 
 def run_sst(options: dict[str, Any], *flags: str) -> int:
@@ -173,9 +164,7 @@ def test_mistake_is_one_sentence(
     config |= {"id2label": dict(enumerate(LABEL_NAMES[5])), "label2id": {}}
     (tmp_path / "five" / "config.json").write_text(json.dumps(config))
     assert run_sst(files | {"output_dir": "run"} | changes, *flags) == 2
-    errors = [record.getMessage() for record in caplog.records if record.levelno == logging.ERROR]
-    assert len(errors) == 1
-    assert re.fullmatch(f"error: .*{re.escape(message)}.*", errors[0])
+    assert re.fullmatch(f"error: .*{re.escape(message)}.*", logged_error(caplog))
     assert not (tmp_path / "run").exists()
 
 

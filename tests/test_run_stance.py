@@ -3,16 +3,14 @@
 import logging
 import re
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import datasets
 import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
-from small_runs import SMALL_SIZES, read_results, run_main, same_tensors
+from small_runs import SMALL_SIZES, logged_error, read_results, run_main, same_tensors
 from small_stances import NAMES, TOPICS, make_tables, write_stances
 from transformers import pipeline
 
@@ -23,6 +21,7 @@ from run_glue_style.metrics import ClassificationMetric
 from run_glue_style.run_stance import main
 from run_glue_style.stance_data import LABEL_NAMES
 
+pytestmark = pytest.mark.usefixtures("datasets_cache")
 WIDTH = 12
 QUICK: dict[str, Any] = {
     "setting": "dsa-single-snli",
@@ -37,13 +36,6 @@ QUICK: dict[str, Any] = {
     "metric_for_best_model": "fnc_relative",
     "report_to": "none",
 }
-
-
-@pytest.fixture(scope="module", autouse=True)
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path_factory.mktemp("cache"))
-        yield
 
 
 @pytest.fixture(scope="module")
@@ -218,8 +210,5 @@ def test_mistake_is_one_sentence(
     monkeypatch.chdir(tmp_path)
     options = QUICK | files | {"output_dir": "run"} | changes
     assert run_stance({name: value for name, value in options.items() if value is not None}) == 2
-    errors = [record.getMessage() for record in caplog.records if record.levelno == logging.ERROR]
-    assert len(errors) == 1
-    assert re.search(message, errors[0])
-    assert "\n" not in errors[0]
+    assert re.search(message, logged_error(caplog))
     assert not list(tmp_path.iterdir())
