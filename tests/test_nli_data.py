@@ -190,7 +190,7 @@ GOOD = '{"premise": "a", "hypothesis": "b", "label": 0}\n'
         ("a.csv", HEADER + "a,b,-\n", r"a\.csv, split 'train': there is no row with a label"),
         ("a.parquet", "PAR1", r"a\.parquet is no whole Parquet file"),
         ("a.csv.gz", "label", r"a\.csv\.gz is no whole gzip file"),
-        ("b.csv.gz", gzip.compress(HEADER.encode() + b"a,b,0\n")[:-8], r"b\.csv\.gz is no whole gzip file"),
+        ("b.csv.gz", gzip.compress(HEADER.encode() + b"a,b,0\n", mtime=0)[:-8], r"b\.csv\.gz is no whole gzip file"),
         ("a.json", GOOD, r"a\.json has an unknown ending: give \.txt, \.jsonl, "),
     ],
 )
