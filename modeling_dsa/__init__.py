@@ -1,6 +1,7 @@
 """Dynamic Self-Attention sentence encoders for transformers. Importing this package registers them with AutoModel."""
 
 from transformers import AutoConfig, AutoModel, AutoModelForSequenceClassification
+from transformers.pipelines import PIPELINE_REGISTRY
 
 from .configuration_dsa import DSAConfig
 from .modeling_dsa import (
@@ -11,10 +12,13 @@ from .modeling_dsa import (
     DSAModelOutput,
     DSAPreTrainedModel,
 )
+from .pipeline_dsa import SentenceEmbeddingPipeline
 
 AutoConfig.register("dsa", DSAConfig)
 AutoModel.register(DSAConfig, DSAModel)
-AutoModelForSequenceClassification.register(DSAConfig, DSAForSequenceClassification)
+# Of several classes AutoModel takes the one that config.json names, so that a model is saved as what it was.
+AutoModelForSequenceClassification.register(DSAConfig, (DSAForSequenceClassification, DSAForNLI))
+PIPELINE_REGISTRY.register_pipeline("sentence-embedding", SentenceEmbeddingPipeline, pt_model=AutoModel, type="text")
 
 __all__ = [
     "DSAClassifierOutput",
@@ -24,4 +28,5 @@ __all__ = [
     "DSAModel",
     "DSAModelOutput",
     "DSAPreTrainedModel",
+    "SentenceEmbeddingPipeline",
 ]

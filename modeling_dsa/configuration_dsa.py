@@ -181,6 +181,11 @@ class DSAConfig(PreTrainedConfig):
         projected = self.pooling in ("static", "dynamic")
         return self.num_attention_heads * (self.attention_head_size if projected else self.encoded_size)
 
+    @property
+    def projection_dim(self) -> int:
+        """`sentence_embedding_size`, under the name by which sentence-transformers asks for it."""
+        return self.sentence_embedding_size
+
     def validate_sizes(self) -> None:
         """Every count and width is at least 1 and every rate lies in [0, 1)."""
         for name in _COUNTS:

@@ -3,6 +3,8 @@
 import itertools
 import math
 from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
 from typing import Any, cast
 
 import torch
@@ -16,6 +18,7 @@ from .configuration_dsa import DSAConfig
 from .encoders_dsa import ENCODERS
 from .packing_dsa import Packing, pack, split_pairs
 from .poolings_dsa import POOLINGS
+from .repository_dsa import automatic_classes, write_repository_files
 from .rows_dsa import dropout
 from .variational_dsa import INITIAL_LOG_STD, VariationalSelfAttention
 
@@ -128,6 +131,28 @@ class DSAPreTrainedModel(PreTrainedModel):
         model = loaded[0] if isinstance(loaded, tuple) else loaded  # a tuple with output_loading_info=True
         model.apply_freezing()
         return loaded
+
+    def save_pretrained(
+        self, save_directory: str | PathLike[str], is_main_process: bool = True, push_to_hub: bool = False, **kwargs: Any
+    ) -> None:
+        """As in transformers; the folder is a complete Hub repository, which loads where this package is not installed.
+
+        Beside weights and config stand the code and the files of sentence-transformers and of Inference Endpoints. The
+        tokenizer saves itself.
+        """
+        if push_to_hub:  # transformers would commit before the code is there
+            names = ("commit_message", "commit_description", "private", "token", "revision", "create_pr", "tags")
+            to_push = {name: kwargs.pop(name) for name in names if name in kwargs}
+            repo_id = kwargs.pop("repo_id", Path(save_directory).name)
+        is_classifier = isinstance(self, DSAForSequenceClassification)
+        classifier = type(self) if is_classifier else DSAForSequenceClassification
+        for name, entry in automatic_classes(classifier.__name__).items():
+            setattr(self.config, name, entry)
+        super().save_pretrained(save_directory, is_main_process=is_main_process, **kwargs)
+        if is_main_process:
+            write_repository_files(Path(save_directory))
+            if push_to_hub:
+                self.push_to_hub(repo_id, **to_push, max_shard_size=kwargs.get("max_shard_size", "50GB"))
 
     def apply_freezing(self) -> None:
         """Make the word table trainable or not, as `config.freeze_embeddings` says."""
