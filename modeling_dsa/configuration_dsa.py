@@ -155,6 +155,7 @@ class DSAConfig(PreTrainedConfig):
     def __post_init__(self, **kwargs: Any) -> None:
         """Warn of keys that look like a misspelt field."""
         super().__post_init__(**kwargs)
+        self.architectures = self.architectures or []  # AutoModel searches it, also before any model was saved
         known = {field.name for field in fields(self)}
         for name in set(vars(self)) - known:
             guess = difflib.get_close_matches(name, known, n=1, cutoff=0.8)

@@ -5,10 +5,9 @@ layer sees across two) and whether to return what lies between. It returns the e
 latter.
 """
 
-from typing import cast
-
 import torch
 from torch import Tensor, nn
+from transformers.modeling_layers import GradientCheckpointingLayer
 
 from .configuration_dsa import DSAConfig
 from .packing_dsa import Packing
@@ -37,7 +36,7 @@ class DenseBranch(nn.Module):
         return features
 
 
-class DenseCNN(nn.Module):
+class DenseCNN(GradientCheckpointingLayer):
     """CNN with dense connection: one branch for each kernel size, then a compression to d_c (Section 3.1)."""
 
     def __init__(self, config: DSAConfig) -> None:
@@ -59,7 +58,7 @@ class DenseCNN(nn.Module):
         return encoded, [branch.index_select(0, places) for branch in branches] if output_hidden_states else []
 
 
-class NoEncoder(nn.Module):
+class NoEncoder(GradientCheckpointingLayer):
     """Words as they are."""
 
     def __init__(self, config: DSAConfig) -> None:
@@ -70,7 +69,7 @@ class NoEncoder(nn.Module):
         return words, []
 
 
-class KimCNN(nn.Module):
+class KimCNN(GradientCheckpointingLayer):
     """Convolutions of several widths side by side: Kim, "Convolutional Neural Networks for Sentence Classification".
 
     Each kernel size has d_c / kernels feature maps. The paper pads a sentence where its filters need it; here 'same'
@@ -93,7 +92,7 @@ class KimCNN(nn.Module):
         return torch.cat(maps, dim=1).index_select(0, places), []
 
 
-class BiLSTM(nn.Module):
+class BiLSTM(GradientCheckpointingLayer):
     """A bidirectional LSTM with u = d_c / 2 units each way.
 
     Each direction reads its sentences from their own first (or last) word, in rectangles of similar lengths: what
@@ -111,33 +110,34 @@ class BiLSTM(nn.Module):
 
     def forward(self, words: Tensor, packing: Packing, output_hidden_states: bool) -> tuple[Tensor, list[Tensor]]:
         """(N, d_0) -> (N, d_c) and, when asked, the words after each layer but the last."""
+        if torch.compiler.is_exporting() and isinstance(packing.batch_shape[1], torch.SymInt):
+            raise ValueError(
+                "torch.export unrolls an LSTM, so encoder 'bilstm' is exported for one number of words: leave that "
+                "dimension static."
+            )
         rectangles = packing.rectangles()
         last_of_sentence = (packing.offsets + packing.lengths - 1).index_select(0, packing.sentence_of_word)
         mirrored = last_of_sentence - packing.positions  # (N,) the word's place when its sentence is read backwards
         states = []
         rows = words
         for forwards, backwards in zip(self.forwards, self.backwards, strict=True):
-            there = _run_lstm(forwards, rows, rectangles)  # (N, u)
-            back = _run_lstm(backwards, rows.index_select(0, mirrored), rectangles).index_select(0, mirrored)
+            there = _run_lstm(forwards, rows, packing, rectangles)  # (N, u)
+            back = _run_lstm(backwards, rows.index_select(0, mirrored), packing, rectangles).index_select(0, mirrored)
             rows = dropout(torch.cat([there, back], dim=1), self.dropout_rate, self.training)  # (N, d_c)
             states.append(rows)
         return rows, states[:-1] if output_hidden_states else []
 
 
-def _run_lstm(lstm: nn.Module, rows: Tensor, rectangles: list[tuple[Tensor, Tensor]]) -> Tensor:
+def _run_lstm(lstm: nn.Module, rows: Tensor, packing: Packing, rectangles: list[tuple[Tensor, Tensor]]) -> Tensor:
     """(N, width) -> (N, u)"""
-    if not rectangles:  # a batch of empty sentences, in which every weight still needs its gradient of 0
-        states, _ = lstm(torch.cat([rows, rows.new_zeros(1, rows.shape[1])])[:, None])
-        return cast(Tensor, states[:0, 0])
-    outputs, places = [], []
-    for words, inside in rectangles:  # (sentences, words)
-        states, _ = lstm(rows[words.t()])  # (words, sentences, u)
-        outputs.append(states.transpose(0, 1)[inside])
-        places.append(words[inside])
-    return torch.cat(outputs).index_select(0, torch.cat(places).argsort())
+    if rectangles:
+        states = [lstm(rows[words.t()])[0].transpose(0, 1) for words, _ in rectangles]  # (sentences, words, u)
+    else:  # a batch of empty sentences, in which every weight still needs its gradient of 0
+        states = [lstm(torch.cat([rows, rows.new_zeros(1, rows.shape[1])])[:, None])[0][:0, 0]]
+    return packing.rows_of_rectangles(rectangles, states)
 
 
-class PairwiseEncoder(nn.Module):
+class PairwiseEncoder(GradientCheckpointingLayer):
     """Layers of pairwise self-attention, without positions."""
 
     def __init__(self, config: DSAConfig) -> None:

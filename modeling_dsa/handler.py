@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from transformers import AutoConfig, pipeline
+from transformers import AutoConfig, Pipeline, pipeline
 
 
 class EndpointHandler:
@@ -19,7 +19,10 @@ class EndpointHandler:
         tasks = ["sentence-embedding"]
         if any(name.startswith("DSAFor") for name in architectures):
             tasks.insert(0, "text-classification")
-        self.pipelines = {task: pipeline(task, model=path, trust_remote_code=True) for task in tasks}
+        self.pipelines: dict[str, Pipeline] = {
+            task: pipeline(task, model=path, trust_remote_code=True)  # type: ignore[call-overload]  # a task of our own
+            for task in tasks
+        }
 
     def __call__(self, data: dict[str, Any]) -> Any:
         """Answer one request.

@@ -97,7 +97,9 @@ class DSAPreTrainedModel(PreTrainedModel):
     config: DSAConfig
     base_model_prefix = "dsa"
     input_modalities = "text"
-    _no_split_modules = ["DenseBranch"]  # noqa: RUF012  (transformers reads it as a plain class attribute)
+    supports_gradient_checkpointing = True  # an encoder's layers are computed again in the backward pass
+    # They read each other's weights, or run on lists of words that no hook could move between devices.
+    _no_split_modules = [kind.__name__ for kind in (*ENCODERS.values(), *POOLINGS.values())] + ["ClassifierLayer"]
 
     @torch.no_grad()
     def _init_weights(self, module: nn.Module) -> None:
@@ -132,8 +134,13 @@ class DSAPreTrainedModel(PreTrainedModel):
         model.apply_freezing()
         return loaded
 
-    def save_pretrained(
-        self, save_directory: str | PathLike[str], is_main_process: bool = True, push_to_hub: bool = False, **kwargs: Any
+    def save_pretrained(  # type: ignore[override]  # the other options come by name
+        self,
+        save_directory: str | PathLike[str],
+        is_main_process: bool = True,
+        state_dict: dict[str, Tensor] | None = None,
+        push_to_hub: bool = False,
+        **kwargs: Any,
     ) -> None:
         """As in transformers; the folder is a complete Hub repository, which loads where this package is not installed.
 
@@ -148,7 +155,7 @@ class DSAPreTrainedModel(PreTrainedModel):
         classifier = type(self) if is_classifier else DSAForSequenceClassification
         for name, entry in automatic_classes(classifier.__name__).items():
             setattr(self.config, name, entry)
-        super().save_pretrained(save_directory, is_main_process=is_main_process, **kwargs)
+        super().save_pretrained(save_directory, is_main_process, state_dict, **kwargs)
         if is_main_process:
             write_repository_files(Path(save_directory))
             if push_to_hub:
@@ -254,7 +261,7 @@ class DSAModel(DSAPreTrainedModel):
 
         # A pooling may tell copies of a sentence apart, so what it returns is laid out by its own packing.
         by_row = pooled.packing.unpack_sentences(pooled.vectors.transpose(0, 1).flatten(1))
-        samples = by_row.view(*by_row.shape[:2], len(pooled.vectors), -1).permute(2, 0, 1, 3)  # (samples, batch, ...)
+        samples = by_row.unflatten(2, (pooled.vectors.shape[0], -1)).permute(2, 0, 1, 3)  # (samples, batch, ...)
         vectors = samples.mean(0)  # (batch, 1 or 2, m * d_o)
         hidden_states = attentions = attentions_std = None
         if output_hidden_states:
@@ -267,7 +274,7 @@ class DSAModel(DSAPreTrainedModel):
             last_hidden_state=packing.unpack_words(encoded) if output_words else None,
             pooler_output=vectors[:, 0],
             second_pooler_output=vectors[:, 1] if pairs else None,
-            vector_samples=samples if len(samples) > 1 else None,
+            vector_samples=samples if samples.shape[0] > 1 else None,
             hidden_states=hidden_states,
             attentions=attentions,
             attentions_std=attentions_std,
@@ -388,7 +395,7 @@ class DSAForSequenceClassification(DSAPreTrainedModel):
         if vectors is None:
             pair = (outputs.pooler_output, outputs.second_pooler_output)
             vectors = torch.stack([vector for vector in pair if vector is not None], dim=1)[None]
-        samples = len(vectors)
+        samples = vectors.shape[0]
         first = vectors[:, :, 0].flatten(0, 1)  # (samples * batch, m * d_o)
         features = first
         if self.config.sentences_per_row == 2:

@@ -2,6 +2,10 @@
 
 Everything between the word table and the sentence vectors runs on packed rows, so padding costs nothing and cannot
 change a result, and a sentence that stands in many pairs is encoded once.
+
+torch.compile and torch.export need shapes that do not depend on the words. For them padding is packed as well, as one
+more sentence behind all others, and copies of a sentence stay: the results are the same, the cost is that of the padded
+batch.
 """
 
 from dataclasses import dataclass
@@ -28,6 +32,7 @@ class Packing:
         slot_of_place: Which of the batch's B * sentences_per_row sentences each of these words belongs to.
         word_at_place: The packed word at each of these places.
         batch_shape: (B, words).
+        has_rest: Whether the last sentence is none, but holds all places of the batch that belong to no sentence.
     """
 
     lengths: Tensor
@@ -38,6 +43,7 @@ class Packing:
     slot_of_place: Tensor
     word_at_place: Tensor
     batch_shape: tuple[int, int]
+    has_rest: bool = False
 
     @property
     def positions(self) -> Tensor:
@@ -57,6 +63,11 @@ class Packing:
             The class of each sentence of the new packing, (V,); which sentence of this one it is, (V,); for each of its
             words the word of this packing, (M,); and the new packing.
         """
+        if self.has_rest:  # copies are apart already
+            new = torch.arange(self.lengths.shape[0], device=classes.device)
+            words = torch.arange(self.sentence_of_word.shape[0], device=classes.device)
+            of_slots = classes.repeat_interleave(self.sentence_of_row.shape[1])
+            return torch.cat([of_slots, of_slots.new_zeros(1)]), new, words, self
         keys, new_of_row = torch.unique(self.sentence_of_row * count + classes[:, None], return_inverse=True)
         sentences = keys.div(count, rounding_mode="floor")  # (V,)
         lengths = self.lengths.index_select(0, sentences)
@@ -94,6 +105,11 @@ class Packing:
             For each group the packed words, (sentences, words), and which of them are inside their sentence,
             (sentences, words); outside stands some word of the batch.
         """
+        if self.has_rest:
+            place = torch.arange(self.batch_shape[1], device=self.lengths.device)
+            lengths = self.lengths[:-1].clamp(min=1)  # no sentence is empty: a softmax over nothing is no number
+            words = self.offsets[:-1, None] + place  # (sentences, words)
+            return [(words.clamp(max=self.sentence_of_word.shape[0] - 1), place < lengths[:, None])]
         lengths, order = self.lengths.sort(descending=True)
         sizes = lengths.tolist()
         groups, start = [], 0
@@ -111,11 +127,30 @@ class Packing:
             start = end
         return groups
 
+    def rows_of_rectangles(self, rectangles: list[tuple[Tensor, Tensor]], values: list[Tensor]) -> Tensor:
+        """Put the words of `rectangles` back in packed order. Each (sentences, words, width) -> (N, width)
+
+        Where all sentences are empty there are no rectangles; then `values` holds one tensor (0, width).
+        """
+        if not rectangles:
+            return values[0]
+        if self.has_rest:
+            sentences, longest = rectangles[0][0].shape
+            # The rest gets some finite values, which nothing reads.
+            rows = self.sentence_of_word.clamp(max=sentences - 1) * longest + self.positions.clamp(max=longest - 1)
+            return values[0].flatten(0, 1).index_select(0, rows)
+        rows = torch.cat([words[inside] for words, inside in rectangles]).argsort()
+        found = [value[inside] for value, (_, inside) in zip(values, rectangles, strict=True)]
+        return torch.cat(found).index_select(0, rows)
+
     def unpack_words(self, packed: Tensor) -> Tensor:
         """Put the rows of packed words (N, width) back in their places; all other places are 0. (B, words, width)"""
         batch, words = self.batch_shape
         flat = packed.new_zeros(batch * words, packed.shape[-1])
-        flat = flat.index_copy_(0, self.places, packed.index_select(0, self.word_at_place))
+        rows = packed.index_select(0, self.word_at_place)
+        if self.has_rest:
+            rows = rows.masked_fill((self.slot_of_place == self.lengths.shape[0] - 1)[:, None], 0.0)
+        flat = flat.index_copy_(0, self.places, rows)
         return flat.view(batch, words, packed.shape[-1])
 
     def unpack_sentences(self, packed: Tensor) -> Tensor:
@@ -139,6 +174,9 @@ class Packing:
         (heads, N), (heads, N, width) or, the same for all heads, (N, width) -> (heads, U, width)
         """
         heads, words = weights.shape
+        if self.has_rest:
+            total = values.new_zeros(heads, self.lengths.shape[0], values.shape[-1])
+            return total.index_add(1, self.sentence_of_word, weights[:, :, None] * values)
         rows = torch.arange(heads * words, device=values.device)
         starts = torch.arange(heads, device=values.device)[:, None] * words + self.offsets  # (heads, U)
         total = F.embedding_bag(
@@ -204,6 +242,8 @@ def pack(
     Returns:
         The place in the flattened batch of each packed word, (N,), and the [`Packing`].
     """
+    if torch.compiler.is_compiling():
+        return _pack_with_rest(is_word, is_second, max_sentence_words, left_out)
     batch, width = is_word.shape
     per_row = 1 if is_second is None else 2
     places = is_word.flatten().nonzero().squeeze(1)  # (all words,)
@@ -243,6 +283,40 @@ def pack(
         batch_shape=(batch, width),
     )
     return packed_places, packing
+
+
+def _pack_with_rest(
+    is_word: Tensor, is_second: Tensor | None, max_sentence_words: int | None, left_out: Tensor | None
+) -> tuple[Tensor, Packing]:
+    """`pack` with shapes that depend on the batch's shape alone. (B * words,) and the [`Packing`]"""
+    batch, width = is_word.shape
+    parts = [is_word] if is_second is None else [is_word & ~is_second, is_word & is_second]
+    belongs = torch.stack(parts, dim=1)  # (B, sentences_per_row, words)
+    if max_sentence_words is not None:
+        belongs = belongs & (belongs.cumsum(2) <= max_sentence_words)
+    if left_out is not None:
+        belongs = belongs & ~left_out[:, None]
+    rest = ~belongs.any(1)  # (B, words)
+    lengths = torch.cat([belongs.sum(2).flatten(), rest.sum()[None]])  # (U,)
+    offsets = lengths.cumsum(0) - lengths
+    slots = torch.arange(batch * len(parts), device=is_word.device).view(batch, len(parts))
+    slot = torch.where(rest, batch * len(parts), (belongs * slots[:, :, None]).sum(1)).flatten()  # (B * words,)
+    position = torch.where(rest, rest.flatten().cumsum(0).view_as(rest), (belongs.cumsum(2) * belongs).sum(1)) - 1
+    word_at_place = offsets[slot] + position.flatten()  # (B * words,)
+    number = torch.arange(batch * width, device=is_word.device)
+    places = torch.zeros_like(number).scatter(0, word_at_place, number)  # of each packed word
+    packing = Packing(
+        lengths=lengths,
+        offsets=offsets,
+        sentence_of_word=slot[places],
+        sentence_of_row=slots,
+        places=number,
+        slot_of_place=slot,
+        word_at_place=word_at_place,
+        batch_shape=(batch, width),
+        has_rest=True,
+    )
+    return places, packing
 
 
 def _lay_out(sentence: Tensor, count: int) -> tuple[Tensor, Tensor, Tensor]:

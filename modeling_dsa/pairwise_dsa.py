@@ -25,12 +25,12 @@ class PairwiseSelfAttention(nn.Module):
     def forward(self, words: Tensor, packing: Packing) -> Tensor:
         """(N, in_size) -> (N, out_size)"""
         projected = self.projection(words)  # (N, 3 * out_size)
-        contexts, places = [projected[:0, : projected.shape[1] // 3]], [packing.offsets[:0]]
-        for index, inside in packing.rectangles():  # (sentences, words)
+        rectangles = packing.rectangles()
+        contexts = [] if rectangles else [projected[:0, : projected.shape[1] // 3]]
+        for index, inside in rectangles:  # (sentences, words)
             queries, keys, values = projected[index][:, None].chunk(3, dim=-1)  # (sentences, 1, words, out_size)
             context = F.scaled_dot_product_attention(queries, keys, values, attn_mask=inside[:, None, None])
-            contexts.append(context[:, 0][inside])
-            places.append(index[inside])
-        context = torch.cat(contexts).index_select(0, torch.cat(places).argsort())  # (N, out_size)
+            contexts.append(context[:, 0])  # (sentences, words, out_size)
+        context = packing.rows_of_rectangles(rectangles, contexts)  # (N, out_size)
         combined: Tensor = self.combination(torch.cat([words, context], dim=1))
         return combined

@@ -1,17 +1,17 @@
 """The pipeline "sentence-embedding": texts in, the vectors of the model's pooling out."""
 
-from typing import Any
+from typing import Any, cast
 
 from torch import Tensor
-from transformers import Pipeline
+from transformers import Pipeline, PreTrainedTokenizerBase
 
 
 class SentenceEmbeddingPipeline(Pipeline):
     """Vectors of sentences: `pooler_output`, where transformers' "feature-extraction" gives the words' vectors.
 
-    `pipeline("sentence-embedding", model=..., trust_remote_code=True)(texts, batch_size=64)` returns for one text a list
-    of m * d_o numbers and for a list of texts a list of them. With `return_tensors=True` a vector is a tensor (m * d_o,)
-    and with `normalize=True` it has length 1.
+    `pipeline("sentence-embedding", model=..., trust_remote_code=True)(texts, batch_size=64)` returns for one text a
+    list of m * d_o numbers, and for a list of texts a list of those. With `return_tensors=True` a vector is a tensor
+    (m * d_o,), and with `normalize=True` it has length 1.
     """
 
     _load_processor = False
@@ -27,9 +27,9 @@ class SentenceEmbeddingPipeline(Pipeline):
 
     def preprocess(self, input_: str) -> Any:
         """One text, as a row of ids. (1, words)"""
-        return self.tokenizer(input_, return_tensors="pt")
+        return cast(PreTrainedTokenizerBase, self.tokenizer)(input_, return_tensors="pt")
 
-    def _forward(self, input_tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    def _forward(self, input_tensors: Any, **_: Any) -> Any:
         return {"vectors": self.model(**input_tensors).pooler_output}
 
     def postprocess(

@@ -93,7 +93,7 @@ class MeanPooling(nn.Module):
 
     def forward(self, words: Tensor, packing: Packing, classes: Tensor | None = None) -> Pooled:
         """(N, d_c) -> vectors (1, U, d_c) and the weights, (1, N)."""
-        weights = packing.softmax(at_least_float32(words).new_zeros(1, len(words)))
+        weights = packing.softmax(at_least_float32(words).new_zeros(1, words.shape[0]))
         return Pooled(sum_words(weights, words, packing)[None], [weights], packing)
 
 
@@ -110,7 +110,7 @@ class MaxPooling(nn.Module):
         """(N, d_c) -> vectors (1, U, d_c) and the weights, (1, N)."""
         sentences = packing.sentence_of_word
         index = sentences[:, None].expand_as(words)
-        lowest = words.new_full((len(packing.lengths), words.shape[1]), -torch.inf)
+        lowest = words.new_full((packing.lengths.shape[0], words.shape[1]), -torch.inf)
         highest = lowest.scatter_reduce(0, index, words, "amax")  # (U, d_c)
         decides = (words.detach() == highest.detach().index_select(0, sentences)).float()  # (N, d_c)
         ties = decides.new_zeros(highest.shape).index_add_(0, sentences, decides)  # (U, d_c)
@@ -129,8 +129,8 @@ class LastPooling(nn.Module):
         """(N, 2u) -> vectors (1, U, 2u); there are no weights."""
         words = torch.cat([words, words.new_zeros(1, words.shape[1])])  # a row for the sentences without words
         empty = packing.lengths == 0
-        first = packing.offsets.masked_fill(empty, len(words) - 1)
-        last = (packing.offsets + packing.lengths - 1).masked_fill(empty, len(words) - 1)
+        first = packing.offsets.masked_fill(empty, words.shape[0] - 1)
+        last = (packing.offsets + packing.lengths - 1).masked_fill(empty, words.shape[0] - 1)
         forwards, backwards = words.chunk(2, dim=1)  # (N + 1, u)
         return Pooled(torch.cat([forwards[last], backwards[first]], dim=1)[None], [], packing)
 
@@ -152,7 +152,7 @@ class StructuredSelfAttention(nn.Module):
         weights = packing.softmax(at_least_float32(scores))
         vectors = sum_words(weights, words, packing)  # (U, r * d_c)
         overlaps = packing.weighted_sum(weights, weights.t())  # (r, U, r) A A^T
-        identity = torch.eye(len(weights), dtype=overlaps.dtype, device=overlaps.device)[:, None]
+        identity = torch.eye(weights.shape[0], dtype=overlaps.dtype, device=overlaps.device)[:, None]
         return Pooled(vectors[None], [weights], packing, penalty=(overlaps - identity).square().sum((0, 2)))
 
 

@@ -13,6 +13,8 @@ def padded_count(rows: int) -> int:
     The CPU library compiles a kernel for each new shape. Batches of real words differ by a few rows each, and without
     rounding a step of training would spend a tenth of its time and more on compilation.
     """
+    if torch.compiler.is_compiling():  # a compiler looks after its shapes itself
+        return rows
     step = max(16, 1 << max(rows.bit_length() - 5, 0))
     return -(-rows // step) * step
 
@@ -33,6 +35,11 @@ class RowConv1d(nn.Conv1d):
 
     def forward(self, rows: Tensor) -> Tensor:
         """(rows, in_channels) -> (rows, out_channels)"""
+        if torch.compiler.is_compiling():
+            if self.kernel_size[0] == 1:
+                return F.linear(rows, self.weight[:, :, 0], self.bias)
+            maps = F.conv1d(rows.t()[None], self.weight, self.bias, padding=self.kernel_size[0] // 2)
+            return maps[0].t()[: rows.shape[0]]  # (rows, out_channels)
         count = rows.shape[0]
         if count == 0:  # a batch of empty sentences, which the library refuses
             return F.linear(rows, self.weight.sum(2), self.bias)
@@ -60,7 +67,7 @@ def dropout(rows: Tensor, rate: float, training: bool) -> Tensor:
     dropped = round(rate * 2**16)
     if not training or dropped == 0:
         return rows
-    if rows.device.type != "cpu" or dropped == 2**16:
+    if rows.device.type != "cpu" or dropped == 2**16 or torch.compiler.is_compiling():
         return F.dropout(rows, rate)
     draws = torch.empty((rows.numel() + 3) // 4, dtype=torch.int64).random_(-(2**63), None)
     draws = draws.view(torch.int16)[: rows.numel()].view(rows.shape)  # uniform over all 2 ** 16 values

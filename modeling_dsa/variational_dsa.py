@@ -56,7 +56,7 @@ class PairwisePooling(nn.Module):
         """
         if self.latent_of_words:
             return pi
-        weights = packing.softmax(at_least_float32(pi).new_zeros(1, len(pi)))
+        weights = packing.softmax(at_least_float32(pi).new_zeros(1, pi.shape[0]))
         return sum_words(weights, pi, packing)
 
     def attention(self, latents: Tensor, packing: Packing) -> Tensor:
@@ -66,7 +66,8 @@ class PairwisePooling(nn.Module):
             scores = scores.transpose(1, 2)  # (samples, m, N)
         else:
             scores = scores.view(*scores.shape[:2], self.heads, -1)  # (samples, U, m, positions)
-            scores = scores.permute(1, 3, 0, 2)[packing.sentence_of_word, packing.positions]  # (N, samples, m)
+            places = packing.positions.clamp(max=scores.shape[3] - 1)  # a packing's rest may be longer
+            scores = scores.permute(1, 3, 0, 2)[packing.sentence_of_word, places]  # (N, samples, m)
             scores = scores.permute(1, 2, 0)
         return packing.softmax(scores.flatten(0, 1)).view_as(scores)
 
@@ -111,7 +112,7 @@ class VariationalSelfAttention(PairwisePooling):
             return self._pool(_sample(mean, log_std, self.prediction_samples), words, packing)
 
         seen = self.posterior_joint(self.features(self.posterior_pairs(words, packing), packing))  # (N or U, width)
-        if int(classes.min()) < 0:
+        if not torch.compiler.is_compiling() and int(classes.min()) < 0:
             raise ValueError(
                 f"Pooling 'variational' learns from the class of each row, but a label is {int(classes.min())}: leave "
                 "rows without a class out."
@@ -128,7 +129,7 @@ class VariationalSelfAttention(PairwisePooling):
         log_std_q = log_std + self.posterior_log_std(joint)
         kl = kl_divergence(mean_q, log_std_q, mean, log_std)  # (M or V,)
         if self.latent_of_words:
-            kl = kl.new_zeros(len(packing.lengths)).index_add(0, packing.sentence_of_word, kl)  # (V,)
+            kl = kl.new_zeros(packing.lengths.shape[0]).index_add(0, packing.sentence_of_word, kl)  # (V,)
         pooled = self._pool(
             _sample(mean_q, log_std_q, self.training_samples), words.index_select(0, word_index), packing
         )
@@ -142,8 +143,8 @@ class VariationalSelfAttention(PairwisePooling):
     def _pool(self, latents: Tensor, words: Tensor, packing: Packing) -> Pooled:
         weights = self.attention(latents.to(words.dtype), packing)  # (samples, m, N)
         vectors = sum_words(weights.flatten(0, 1), words, packing)  # (U, samples * m * d_c)
-        vectors = vectors.view(len(packing.lengths), len(latents), -1).transpose(0, 1)  # (samples, U, m * d_c)
-        spread = weights.std(0) if len(latents) > 1 else None
+        vectors = vectors.view(packing.lengths.shape[0], latents.shape[0], -1).transpose(0, 1)  # (samples, U, m * d_c)
+        spread = weights.std(0) if latents.shape[0] > 1 else None
         return Pooled(vectors, [weights.mean(0)], packing, attentions_std=spread)
 
     def _next_kl_weight(self) -> Tensor:

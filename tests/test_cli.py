@@ -22,6 +22,7 @@ from transformers import AutoTokenizer
 
 from modeling_dsa import DSAConfig
 from modeling_dsa.cli import NLI_LABELS, main
+from modeling_dsa.repository_dsa import automatic_classes
 from modeling_dsa.tokenization import PreTrainedTokenizerFast
 from run_glue_style.nli_data import LABEL_NAMES
 from run_glue_style.settings import setting_folder
@@ -36,7 +37,7 @@ VECTORS = {
     "sleeps": [-1.0, -2.0, -0.25],
     "unused": [9.0, 9.0, 9.0],
 }
-FILES = {"config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"}
+WEIGHTS_AND_TOKENIZER = {"config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"}
 
 
 class Inputs(NamedTuple):
@@ -101,7 +102,8 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 def test_init_says_what_it_did_and_writes_one_folder(made: Made) -> None:
-    assert {path.name for path in made.folder.iterdir()} == FILES
+    written = {path.name for path in made.folder.iterdir()}
+    assert written >= WEIGHTS_AND_TOKENIZER | {"modeling_dsa.py", "modules.json", "handler.py"}
     assert list(made.folder.parent.iterdir()) == [made.folder]  # nothing half-written beside it
     said = [line for line in made.said if line and "Reading" not in line]  # without the progress bar
     assert said[:2] == ["Texts are lower-cased.", "5 of 6 words have a vector."]
@@ -134,7 +136,7 @@ exec(sys.argv[2])
     assert done.returncode == 0, done.stderr
     facts, line = done.stdout.splitlines()
     for name, found in json.loads(facts).items():
-        assert found["class"] == {"AutoModel": "DSAModel"}.get(name, "DSAForSequenceClassification")
+        assert found["class"] == {"AutoModel": "DSAModel"}.get(name, "DSAForNLI")
         assert found["the"] == VECTORS["the"]
         assert found["pad"] == [0.0, 0.0, 0.0]
         assert all(0 < abs(number) <= 1.0 for number in found["zqxv"])  # of U(-1, 1), as the config says
@@ -202,7 +204,7 @@ def test_config_comes_from_a_setting_a_folder_a_file_or_the_defaults(inputs: Inp
     assert init(tmp_path / "setting", inputs, "--config", "dsa-multiple-snli", "--head", "nli") == 0
     expected = config_of(setting_folder("dsa-multiple-snli"))
     expected.vocab_size, expected.embedding_size, expected.dtype = 9, 3, "float32"
-    assert config_of(tmp_path / "setting").to_dict() == expected.to_dict()
+    assert config_of(tmp_path / "setting").to_dict() == expected.to_dict() | automatic_classes("DSAForNLI")
     words = ["--vectors", inputs.vectors, "--most_frequent", "2"]
     assert main(["init", str(tmp_path / "default"), *words]) == 0
     assert config_of(tmp_path / "default").hidden_size == DSAConfig().hidden_size
@@ -237,7 +239,7 @@ def test_folder_in_use_is_only_overwritten_when_asked(
     assert contents(output) == before
     assert init(output, inputs, "--seed", 5, "--overwrite") == 0
     after = contents(output)
-    assert set(after) == FILES | {"notes.txt"}
+    assert set(after) == set(before)
     assert after["notes.txt"] == b"mine"
     assert after["model.safetensors"] != before["model.safetensors"]
 
@@ -354,7 +356,7 @@ def test_mistakes_of_draw_are_clear(made: Made, tmp_path: Path, caplog: pytest.L
     for missing in ("tokenizer.json", "model.safetensors", "config.json"):
         broken[missing] = tmp_path / missing.partition(".")[0]
         broken[missing].mkdir()
-        for name in FILES - {missing, "tokenizer_config.json" if missing == "tokenizer.json" else ""}:
+        for name in WEIGHTS_AND_TOKENIZER - {missing, "tokenizer_config.json" if missing == "tokenizer.json" else ""}:
             (broken[missing] / name).symlink_to(made.folder / name)
     cut = tmp_path / "cut"
     cut.mkdir()

@@ -921,7 +921,7 @@ def test_the_auto_classes_know_the_family(tmp_path: Path) -> None:
     DSAForNLI(config).save_pretrained(tmp_path)
     assert type(AutoConfig.from_pretrained(tmp_path)) is DSAConfig
     assert type(AutoModel.from_pretrained(tmp_path)) is DSAModel
-    assert type(AutoModelForSequenceClassification.from_pretrained(tmp_path)) is DSAForSequenceClassification
+    assert type(AutoModelForSequenceClassification.from_pretrained(tmp_path)) is DSAForNLI
 
 
 # The frozen word table
