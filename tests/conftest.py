@@ -1,11 +1,13 @@
 """Settings for all tests."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import datasets
 import pytest
 import torch
 from hypothesis import settings
+from loopback_hub import LoopbackHub
 
 settings.register_profile("fixed", derandomize=True, deadline=None)
 settings.load_profile("fixed")
@@ -26,3 +28,10 @@ def datasets_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path_factory.mktemp("cache"))
         yield
+
+
+@pytest.fixture
+def hub(tmp_path: Path) -> Iterator[LoopbackHub]:
+    """A Hub without users or repositories."""
+    with LoopbackHub(tmp_path / "hub") as running:
+        yield running
