@@ -1,0 +1,505 @@
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import app
+import gradio as gr
+import numpy as np
+import pytest
+import torch
+from attention_html import ReadSentence, attention_html
+from huggingface_hub import RepoCard, SpaceCardData
+from playwright.sync_api import Browser, Dialog, Page, expect
+from reading import LONGEST_TEXT, CannotRead, find_models, load_model, read
+from small_models import randomize
+from small_runs import SMALL_SIZES, small_tokenizer
+from space_browser import CHROMIUM, ROOT, chromium, running_space
+from transformers import AutoModelForSequenceClassification, AutoTokenizer
+
+from modeling_dsa import DSAConfig, DSAForSequenceClassification, DSAModel
+
+SPACE = ROOT / "model_cards" / "space"
+NLI_LABELS = {0: "entailment", 1: "neutral", 2: "contradiction"}
+FEELINGS = {0: "negative", 1: "positive"}
+PREMISE, HYPOTHESIS = "A man is playing a guitar.", "A man sleeps"
+WORDS = {"Premise": ["A", "man", "is", "playing", "a", "guitar", "."], "Hypothesis": ["A", "man", "sleeps"]}
+SEVERAL: dict[str, Any] = {"num_attention_heads": 3, "routing_iterations": 3, "id2label": FEELINGS}
+ROUNDED = 5.1e-4  # the page shows tenths of a percent
+
+needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="there is no program `chromium` to open the page with")
+
+
+def make_model(folder: Path, **config: Any) -> Path:
+    """Save a tiny classifier whose attention is not flat, with its tokenizer."""
+    sizes = {**SMALL_SIZES, "vocab_size": len(small_tokenizer())}
+    model = DSAForSequenceClassification(DSAConfig(**{**sizes, **config}))
+    randomize(model).save_pretrained(folder)
+    small_tokenizer().save_pretrained(folder)
+    return folder
+
+
+def make_pair_model(folder: Path, **config: Any) -> Path:
+    return make_model(folder, sentences_per_row=2, id2label=NLI_LABELS, **config)
+
+
+def forward(folder: Path | str, *texts: str) -> tuple[dict[str, float], list[np.ndarray]]:
+    """The model's own probabilities, and for each text its attention (iterations, heads, words)."""
+    model, tokenizer = AutoModelForSequenceClassification.from_pretrained(folder), AutoTokenizer.from_pretrained(folder)
+    batch = tokenizer(*texts, return_tensors="pt")
+    with torch.no_grad():
+        outputs = model.eval()(**batch, output_attentions=True)
+    shares = outputs.logits[0].softmax(-1).tolist()
+    # (iterations, heads, words of both texts)
+    weights = torch.cat(outputs.attentions or (torch.zeros(0, 0, batch["input_ids"].shape[1]),)).numpy()
+    ids = batch["input_ids"][0].tolist()
+    first = ids.index(tokenizer.sep_token_id) if len(texts) == 2 else len(ids)
+    return (
+        {model.config.id2label[number]: share for number, share in enumerate(shares)},
+        [weights[..., :first], weights[..., first + 1 :]][: len(texts)],
+    )
+
+
+# What stands on the page
+
+
+def sentence(name: str = "Premise", words: tuple[str, ...] = ("a", "b"), heads: int = 2) -> ReadSentence:
+    weights = np.random.default_rng(0).dirichlet(np.ones(len(words)), size=(3, heads))  # (iterations, heads, words)
+    return ReadSentence(name, words, [True] * len(words), weights)
+
+
+def numbers(html: str) -> list[str]:
+    return re.findall(r'class="weight">([^<]+)<', html)
+
+
+def test_every_word_has_its_weight_under_each_head_or_the_chosen_one() -> None:
+    first = sentence()
+    expected = [[f"{weight:.1%}" for weight in weights] for weights in first.weights[1]]
+    assert numbers(attention_html([first], 1, None)) == [*expected[0], *expected[1]]
+    assert numbers(attention_html([first], 1, 1)) == expected[1]
+    assert 'aria-label="Premise, head 2 of 2, iteration 2 of 3"' in attention_html([first], 1, 1)
+
+
+def test_shades_share_one_scale_over_sentences_heads_and_iterations() -> None:
+    weights = np.array([[[0.5, 0.5]], [[0.2, 0.8]]])  # (2 iterations, 1 head, 2 words)
+    pair = [ReadSentence("Premise", ["a", "b"], [True, True], weights), sentence("Hypothesis", ("c",), heads=1)]
+    shades = [
+        re.findall(r'<li class="shade-(\d)', attention_html(sentences, number, None))
+        for sentences in (pair[:1], pair)
+        for number in (0, 1)
+    ]
+    assert shades == [["5", "5"], ["2", "8"], ["4", "4", "8"], ["2", "6", "8"]]
+    assert "<span>100.0%</span>" in attention_html(pair, 0, None)  # the end of the legend
+
+
+def test_unknown_words_are_marked_and_the_legend_says_so() -> None:
+    known = sentence()
+    unknown = ReadSentence("Premise", known.words, [True, False], known.weights)
+    assert "not in the vocabulary" not in attention_html([known], 0, None)
+    html = attention_html([unknown], 0, 0)
+    assert len(re.findall(r'<li class="shade-\d unknown"', html)) == 1
+    assert html.count("not in the vocabulary") == 2  # in the legend and in the word's tooltip
+
+
+def test_words_and_names_are_text_and_not_html() -> None:
+    evil = "\"'><img src=x onerror=alert(1)>&amp;"
+    html = attention_html([sentence(evil, (evil, "b"))], 0, None)
+    assert "<img" not in html
+    assert "&amp;amp;" in html
+    assert not re.search(r"(title|aria-label)=\"[^\"]*'", html)
+
+
+# What a model makes of a text
+
+
+def test_only_dsa_models_of_a_folder_are_found(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    for name, kind in (("b", "dsa"), ("a", "dsa"), ("c", "bert")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "config.json").write_text(json.dumps({"model_type": kind}))
+    assert find_models(tmp_path) == [tmp_path / "a", tmp_path / "b"]
+
+
+@pytest.mark.parametrize(
+    "config",
+    [{}, {"pooling": "static"}, {"pooling": "mean"}, {"pooling": "structured"}, {"pooling": "variational"}],
+    ids=lambda config: str(config.get("pooling", "dynamic")),
+)
+def test_a_pair_is_read_as_the_model_reads_it(tmp_path: Path, config: dict[str, Any]) -> None:
+    folder = make_pair_model(tmp_path, **config)
+    found = read(*load_model(str(folder)), PREMISE, HYPOTHESIS)
+    classes, weights = forward(folder, PREMISE, HYPOTHESIS)
+    assert found.classes == pytest.approx(classes)
+    assert {part.name: part.words for part in found.sentences} == WORDS
+    for part, expected in zip(found.sentences, weights, strict=True):
+        np.testing.assert_allclose(part.weights, expected)
+        np.testing.assert_allclose(part.weights.sum(-1), 1, rtol=1e-5)
+    assert found.notes == []
+
+
+def test_a_separator_in_a_text_is_no_word_and_padding_is_one_that_is_not_known(tmp_path: Path) -> None:
+    folder = make_pair_model(tmp_path)
+    found = read(*load_model(str(folder)), "A man [SEP] zzyzx", "[PAD] man")
+    first, second = found.sentences
+    assert (first.words, first.known) == (["A", "man", "zzyzx"], [True, True, False])
+    assert (second.words, second.known) == (["[PAD]", "man"], [False, True])
+    np.testing.assert_allclose(first.weights.sum(-1), 1, rtol=1e-5)
+    np.testing.assert_allclose(second.weights.sum(-1), 1, rtol=1e-5)
+
+
+def test_a_model_of_sentences_reads_the_first_text_only(tmp_path: Path) -> None:
+    folder = make_model(tmp_path, **SEVERAL)
+    found = read(*load_model(str(folder)), PREMISE, "is not read")
+    assert found.classes == pytest.approx(forward(folder, PREMISE)[0])
+    assert [part.words for part in found.sentences] == [WORDS["Premise"]]
+    assert (found.iterations, found.heads) == (3, 3)
+
+
+def test_several_labels_and_a_regression(tmp_path: Path) -> None:
+    several = make_model(tmp_path / "several", id2label=FEELINGS, problem_type="multi_label_classification")
+    one = make_model(tmp_path / "one", num_labels=1)
+    model, tokenizer = load_model(str(several))
+    with torch.no_grad():
+        logits = model(**tokenizer(PREMISE, return_tensors="pt")).logits[0]
+    assert read(model, tokenizer, PREMISE, "").classes == pytest.approx(
+        dict(zip(FEELINGS.values(), logits.sigmoid().tolist(), strict=True))
+    )
+    model, tokenizer = load_model(str(one))
+    with torch.no_grad():
+        logits = model(**tokenizer(PREMISE, return_tensors="pt")).logits[0]
+    assert read(model, tokenizer, PREMISE, "").classes == pytest.approx(float(logits))
+
+
+def test_a_pooling_without_attention_says_so(tmp_path: Path) -> None:
+    folder = make_model(tmp_path, pooling="last", encoder="bilstm", id2label=FEELINGS)
+    found = read(*load_model(str(folder)), PREMISE, "")
+    assert isinstance(found.classes, dict)
+    assert sum(found.classes.values()) == pytest.approx(1)
+    assert (found.iterations, found.heads) == (0, 0)
+    assert found.notes == ["This model has no attention to show: pooling 'last' does not weigh the words."]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "message"),
+    [
+        ("", " \n", "Type a premise and a hypothesis, or choose an example."),
+        (PREMISE, "[SEP]", "Type a hypothesis, or choose an example."),
+        (PREMISE, "zzyzx" * LONGEST_TEXT, "This model knows none of the words of the hypothesis: try other words."),
+        (PREMISE, "zzyzx qwrtp", "This model knows none of the words of the hypothesis: try other words."),
+    ],
+)
+def test_what_cannot_be_read_is_said(tmp_path: Path, first: str, second: str, message: str) -> None:
+    folder = make_pair_model(tmp_path)
+    with pytest.raises(CannotRead, match=re.escape(message)):
+        read(*load_model(str(folder)), first, second)
+
+
+@pytest.mark.parametrize("text", ["man " * LONGEST_TEXT, "man " * (LONGEST_TEXT // 4 - 1) + "guitar"])
+def test_a_very_long_text_is_cut_between_words(tmp_path: Path, text: str) -> None:
+    found = read(*load_model(str(make_pair_model(tmp_path))), PREMISE, text)
+    assert found.sentences[1].words == ["man"] * (LONGEST_TEXT // 4 - 1)
+    assert found.notes == [f"Only the first {LONGEST_TEXT:,} characters of the hypothesis are read."]
+
+
+def test_words_behind_the_models_longest_length_are_left_out(tmp_path: Path) -> None:
+    folder = make_pair_model(tmp_path, max_sentence_words=4)
+    found = read(*load_model(str(folder)), PREMISE, HYPOTHESIS)
+    assert [part.words for part in found.sentences] == [WORDS["Premise"][:4], WORDS["Hypothesis"]]
+    np.testing.assert_allclose(found.sentences[0].weights.sum(-1), 1, rtol=1e-5)
+    assert found.notes == ["This model reads only the first 4 words of the premise."]
+
+
+def test_what_is_no_trained_classifier_is_refused(tmp_path: Path) -> None:
+    DSAModel(DSAConfig(**SMALL_SIZES, vocab_size=len(small_tokenizer()))).save_pretrained(tmp_path / "encoder")
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "config.json").write_text('{"model_type": "bert"}')
+    with pytest.raises(ValueError, match="an encoder without a trained classifier"):
+        load_model(str(tmp_path / "encoder"))
+    with pytest.raises(ValueError, match="a model of type 'bert', and this page shows type 'dsa'"):
+        load_model(str(tmp_path / "other"))
+
+
+# The folder as the Hub gets it
+
+
+@pytest.mark.slow
+def test_where_the_package_is_not_installed_a_model_brings_its_own_code(tmp_path: Path) -> None:
+    folder = make_pair_model(tmp_path / "pairs")
+    script = (
+        "import json, sys; sys.modules['modeling_dsa'] = None; sys.path.insert(0, sys.argv[1])\n"
+        "from reading import load_model, read\n"
+        "model, tokenizer = load_model(sys.argv[2])\n"
+        "print(json.dumps([type(model).__module__, read(model, tokenizer, *sys.argv[3:]).classes]))"
+    )
+    answer = subprocess.run(
+        [sys.executable, "-c", script, str(SPACE), str(folder), PREMISE, HYPOTHESIS],
+        env={**os.environ, "HF_MODULES_CACHE": str(tmp_path / "modules"), "HF_HUB_OFFLINE": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert answer.returncode == 0, answer.stderr
+    module, classes = json.loads(answer.stdout)
+    assert module.startswith("transformers_modules.")
+    assert classes == pytest.approx(forward(folder, PREMISE, HYPOTHESIS)[0])
+
+
+def test_the_header_is_the_hubs_and_names_what_is_there() -> None:
+    card = RepoCard.load(SPACE / "README.md", ignore_metadata_errors=False).data
+    assert SpaceCardData(**card.to_dict()).sdk == "gradio"
+    assert (SPACE / card.app_file).is_file()
+    assert card.sdk_version == gr.__version__  # the version that these tests have seen working
+    assert len(card.short_description) <= 60
+
+
+def test_without_a_model_it_says_how_to_name_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(app, "__file__", str(tmp_path / "cards" / "space" / "app.py"))
+    monkeypatch.setattr(sys, "argv", ["app.py"])
+    monkeypatch.setenv("DSA_MODELS", " ,")
+    with pytest.raises(SystemExit, match="2"):
+        app.main()
+    assert capsys.readouterr().err.splitlines()[-1] == (
+        f"app.py: error: there is no model in {tmp_path / 'cards'}: "
+        "name folders or ids of the Hub, here or in DSA_MODELS"
+    )
+
+
+# The page in a browser
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("models")
+    broken = make_pair_model(folder / "broken")
+    (broken / "model.safetensors").unlink()
+    return {
+        "pairs": make_pair_model(folder / "pairs"),
+        "sentences": make_model(folder / "sentences", **SEVERAL),
+        "last": make_model(folder / "last", pooling="last", encoder="bilstm", id2label=FEELINGS),
+        "broken": broken,
+    }
+
+
+@pytest.fixture(scope="module")
+def space(models: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with running_space(tmp_path_factory.mktemp("log") / "log", *map(str, models.values())) as url:
+        yield url
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with chromium() as browser:
+        yield browser
+
+
+@pytest.fixture
+def page(browser: Browser, space: str) -> Iterator[Page]:
+    with open_page(browser, space) as page:
+        yield page
+
+
+@pytest.fixture
+def phone(browser: Browser, space: str) -> Iterator[Page]:
+    with open_page(browser, space, viewport={"width": 360, "height": 740}, is_mobile=True, has_touch=True) as page:
+        yield page
+
+
+@contextmanager
+def open_page(browser: Browser, url: str, **options: Any) -> Iterator[Page]:
+    """The page, ready; at the end nothing went wrong in it and it has asked nobody else for anything."""
+    expect.set_options(timeout=60_000)
+    asked: list[str] = []
+    faults: list[str] = []
+
+    def dismiss(dialog: Dialog) -> None:
+        faults.append(dialog.message)
+        dialog.dismiss()
+
+    with browser.new_context(**options) as context:
+        context.set_default_timeout(60_000)
+        context.on("request", lambda request: asked.append(request.url))
+        page = context.new_page()
+        page.on("pageerror", lambda error: faults.append(str(error)))
+        page.on("dialog", dismiss)
+        page.goto(url)
+        expect(page.get_by_text("Type a premise and a hypothesis, or choose an example.")).to_be_visible()
+        yield page
+    hosts = {urlsplit(address).hostname for address in asked if not address.startswith(("data:", "blob:"))}
+    assert hosts == {"127.0.0.1"}
+    assert faults == []
+
+
+def choose(page: Page, label: str, option: str | Path) -> None:
+    page.get_by_label(label, exact=True).click()
+    page.get_by_role("option", name=str(option), exact=True).click()
+
+
+def classify(page: Page, first: str, second: str | None = None) -> None:
+    page.get_by_label("Premise" if second is not None else "Sentence", exact=True).fill(first)
+    if second is not None:
+        page.get_by_label("Hypothesis", exact=True).fill(second)
+    page.get_by_role("button", name="Classify").click()
+
+
+def shown_classes(page: Page) -> dict[str, float]:
+    """The bars of the classes and their lengths."""
+    bars = page.locator("meter")
+    return {bar.get_attribute("aria-label") or "": float(bar.get_attribute("value") or "nan") for bar in bars.all()}
+
+
+def shown_weights(page: Page, name: str, words: Sequence[str]) -> list[float]:
+    """The numbers under the words in the list of that name, once these words stand there."""
+    row = page.get_by_role("list", name=name, exact=True)
+    expect(row.locator(".word")).to_have_text(words)
+    return [float(text.rstrip("%")) / 100 for text in row.locator(".weight").all_inner_texts()]
+
+
+@needs_chromium
+@pytest.mark.slow
+def test_a_pair_shows_the_models_own_classes_and_weights(page: Page, models: dict[str, Path]) -> None:
+    classify(page, PREMISE, HYPOTHESIS)
+    classes, attention = forward(models["pairs"], PREMISE, HYPOTHESIS)
+    for number in (2, 1):
+        if number == 1:
+            page.get_by_label("1", exact=True).click()
+        for (name, words), weights in zip(WORDS.items(), attention, strict=True):
+            shown = shown_weights(page, f"{name}, head 1 of 1, iteration {number} of 2", words)
+            assert shown == pytest.approx(weights[number - 1, 0], abs=ROUNDED)
+    assert shown_classes(page) == pytest.approx(classes, abs=1e-6)
+    assert sum(shown_classes(page).values()) == pytest.approx(1, abs=1e-6)
+    assert page.locator("h2").inner_text() == max(classes, key=lambda label: classes[label])
+    expect(page.get_by_label("Head", exact=True)).to_be_hidden()  # there is only one
+
+
+@needs_chromium
+@pytest.mark.slow
+def test_models_heads_and_iterations_switch(page: Page, models: dict[str, Path]) -> None:
+    page.get_by_label("Premise", exact=True).fill(PREMISE)
+    choose(page, "Model", models["sentences"])
+    classes, (weights,) = forward(models["sentences"], PREMISE)
+    for head in range(3):  # all of them, after the last iteration
+        shown = shown_weights(page, f"Sentence, head {head + 1} of 3, iteration 3 of 3", WORDS["Premise"])
+        assert shown == pytest.approx(weights[2, head], abs=ROUNDED)
+    assert shown_classes(page) == pytest.approx(classes, abs=1e-6)
+    expect(page.get_by_label("Hypothesis", exact=True)).to_be_hidden()
+    choose(page, "Head", "head 2")
+    expect(page.get_by_role("list", name="Sentence, head")).to_have_count(1)
+    page.get_by_label("2", exact=True).click()
+    shown = shown_weights(page, "Sentence, head 2 of 3, iteration 2 of 3", WORDS["Premise"])
+    assert shown == pytest.approx(weights[1, 1], abs=ROUNDED)
+    classify(page, HYPOTHESIS)  # what was chosen stays chosen
+    _, (weights,) = forward(models["sentences"], HYPOTHESIS)
+    shown = shown_weights(page, "Sentence, head 2 of 3, iteration 2 of 3", WORDS["Hypothesis"])
+    assert shown == pytest.approx(weights[1, 1], abs=ROUNDED)
+    page.get_by_label("Sentence", exact=True).fill(PREMISE)
+    choose(page, "Model", models["pairs"])
+    expect(page.get_by_text("Type a hypothesis, or choose an example.")).to_be_visible()
+    expect(page.locator(".attention")).to_be_hidden()
+    assert shown_classes(page) == {}
+
+
+@needs_chromium
+@pytest.mark.slow
+def test_examples_are_typed_and_read(page: Page, models: dict[str, Path]) -> None:
+    page.get_by_text("Two animals are outside.").click()
+    shown_weights(page, "Hypothesis, head 1 of 1, iteration 2 of 2", ["Two", "animals", "are", "outside", "."])
+    typed = [page.get_by_label(label, exact=True).input_value() for label in ("Premise", "Hypothesis")]
+    assert typed == ["Two dogs are running through the snow.", "Two animals are outside."]
+    assert shown_classes(page) == pytest.approx(forward(models["pairs"], *typed)[0], abs=1e-6)
+    choose(page, "Model", models["sentences"])
+    page.get_by_text("The plot is dull and the jokes are worse.").click()
+    words = ["The", "plot", "is", "dull", "and", "the", "jokes", "are", "worse", "."]
+    shown_weights(page, "Sentence, head 1 of 3, iteration 3 of 3", words)
+
+
+@needs_chromium
+@pytest.mark.slow
+def test_what_is_typed_is_shown_as_text(page: Page) -> None:
+    evil = "A man <img src=x onerror=alert(1)> <script>alert(2)</script> ${alert(3)} {{value}} &lt; `"
+    classify(page, evil, evil)
+    page.locator(".attention").wait_for()
+    words = page.get_by_role("list", name="Premise", exact=False).locator(".word").all_inner_texts()
+    assert "".join(words) == evil.replace(" ", "")
+    assert page.locator("#attention img, #attention script").count() == 0
+
+
+@needs_chromium
+@pytest.mark.slow
+def test_mistakes_get_a_sentence(page: Page, models: dict[str, Path]) -> None:
+    classify(page, PREMISE, "zzyzx")
+    expect(page.locator("p[role=status]")).to_have_text(
+        "This model knows none of the words of the hypothesis: try other words."
+    )
+    classify(page, "man " * LONGEST_TEXT, HYPOTHESIS)
+    expect(page.locator(".message")).to_have_text(
+        f"Only the first {LONGEST_TEXT:,} characters of the premise are read."
+    )
+    expect(page.locator(".attention")).to_be_visible()
+    choose(page, "Model", models["broken"])
+    expect(page.locator(".message")).to_contain_text(f"The model {models['broken']} cannot be loaded.")
+    expect(page.locator(".message")).to_contain_text("model.safetensors")
+    expect(page.locator(".attention")).to_be_hidden()
+    page.get_by_label("Premise", exact=True).fill(PREMISE)
+    choose(page, "Model", models["last"])
+    expect(page.locator(".message")).to_contain_text("This model has no attention to show")
+    expect(page.locator("meter")).to_have_count(2)
+    assert shown_classes(page) == pytest.approx(forward(models["last"], PREMISE)[0], abs=1e-6)
+
+
+@needs_chromium
+@pytest.mark.slow
+def test_a_phone_scrolls_down_only(phone: Page, models: dict[str, Path]) -> None:
+    def overflow() -> int:
+        return int(phone.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth"))
+
+    assert overflow() <= 0
+    classify(phone, f"A man {'w' * 300} is playing", HYPOTHESIS)
+    shown_weights(phone, "Premise, head 1 of 1, iteration 2 of 2", ["A", "man", "w" * 300, "is", "playing"])
+    assert overflow() <= 0
+    choose(phone, "Model", models["sentences"])
+    phone.get_by_role("list", name="Sentence, head 3 of 3").wait_for()
+    assert overflow() <= 0
+    choose(phone, "Model", models["broken"])
+    expect(phone.locator(".message")).to_contain_text("cannot be loaded")
+    assert overflow() <= 0
+
+
+# The contrast of two colours by WCAG 2.2, of every piece of text on the shades; AA asks for 4.5.
+CONTRASTS = """pieces => {
+  const light = colour => {
+    const [r, g, b] = colour.match(/[\\d.]+/g).map(v => v / 255).map(
+      v => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b + 0.05;
+  };
+  return pieces.map(piece => {
+    const pair = [getComputedStyle(piece).color, getComputedStyle(piece.closest('li')).backgroundColor].map(light);
+    return Math.max(...pair) / Math.min(...pair);
+  });
+}"""
+
+
+@needs_chromium
+@pytest.mark.slow
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_words_can_be_read_on_every_shade(browser: Browser, space: str, models: dict[str, Path], scheme: str) -> None:
+    with open_page(browser, space, color_scheme=scheme) as page:
+        choose(page, "Model", models["sentences"])
+        classify(page, " ".join(WORDS["Premise"] * 4))
+        page.get_by_role("list", name="Sentence, head 3 of 3").wait_for()
+        assert page.locator("body.dark").count() == (scheme == "dark")
+        # Every shade, whether a word here happens to have it or not.
+        page.locator(".attention li").evaluate_all("items => items.forEach((li, i) => li.className = `shade-${i % 9}`)")
+        contrasts = page.locator(".attention li *").evaluate_all(CONTRASTS)
+        assert len(contrasts) >= 18
+        assert min(contrasts) >= 4.5
