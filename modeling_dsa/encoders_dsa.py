@@ -15,7 +15,7 @@ from .pairwise_dsa import PairwiseSelfAttention
 from .rows_dsa import ConvLayer, dropout, padded_count
 
 
-class DenseBranch(nn.Module):
+class DenseBranch(GradientCheckpointingLayer):
     """Phi_k: layers with kernel k, each reading all layers of the branch before it (Eq. 2 to 4)."""
 
     def __init__(self, config: DSAConfig, kernel_size: int) -> None:
@@ -36,7 +36,7 @@ class DenseBranch(nn.Module):
         return features
 
 
-class DenseCNN(GradientCheckpointingLayer):
+class DenseCNN(nn.Module):
     """CNN with dense connection: one branch for each kernel size, then a compression to d_c (Section 3.1)."""
 
     def __init__(self, config: DSAConfig) -> None:
@@ -110,7 +110,7 @@ class BiLSTM(GradientCheckpointingLayer):
 
     def forward(self, words: Tensor, packing: Packing, output_hidden_states: bool) -> tuple[Tensor, list[Tensor]]:
         """(N, d_0) -> (N, d_c) and, when asked, the words after each layer but the last."""
-        if torch.compiler.is_exporting() and isinstance(packing.batch_shape[1], torch.SymInt):
+        if torch.compiler.is_exporting() and type(packing.batch_shape[1]) is not int:
             raise ValueError(
                 "torch.export unrolls an LSTM, so encoder 'bilstm' is exported for one number of words: leave that "
                 "dimension static."
@@ -137,7 +137,7 @@ def _run_lstm(lstm: nn.Module, rows: Tensor, packing: Packing, rectangles: list[
     return packing.rows_of_rectangles(rectangles, states)
 
 
-class PairwiseEncoder(GradientCheckpointingLayer):
+class PairwiseEncoder(nn.Module):
     """Layers of pairwise self-attention, without positions."""
 
     def __init__(self, config: DSAConfig) -> None:

@@ -97,7 +97,7 @@ class DSAPreTrainedModel(PreTrainedModel):
     config: DSAConfig
     base_model_prefix = "dsa"
     input_modalities = "text"
-    supports_gradient_checkpointing = True  # an encoder's layers are computed again in the backward pass
+    supports_gradient_checkpointing = True  # of the encoder: branches, or layers
     # They read each other's weights, or run on lists of words that no hook could move between devices.
     _no_split_modules = [kind.__name__ for kind in (*ENCODERS.values(), *POOLINGS.values())] + ["ClassifierLayer"]
 
@@ -172,6 +172,7 @@ class DSAModel(DSAPreTrainedModel):
     _keys_to_ignore_on_load_unexpected = [r"^classifier\."]  # noqa: RUF012  (a head's folder is a model's folder too)
 
     def __init__(self, config: DSAConfig) -> None:
+        config.validate_pooling()  # a field that was set since the config was made
         super().__init__(config)
         self.embed_tokens: nn.Module = nn.Embedding(config.vocab_size, config.embedding_size, config.pad_token_id)
         self.encoder = ENCODERS[config.encoder](config)

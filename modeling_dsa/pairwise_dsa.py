@@ -2,14 +2,15 @@
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
+from transformers.modeling_layers import GradientCheckpointingLayer
 
 from .configuration_dsa import DSAConfig
 from .packing_dsa import Packing
 from .rows_dsa import ConvLayer, RowConv1d
 
 
-class PairwiseSelfAttention(nn.Module):
+class PairwiseSelfAttention(GradientCheckpointingLayer):
     """a_ij = f_self-attention(x_i, x_j) (Zhang, Liang and Yilmaz, VSAM, Section 1.2), and a word that knows its
     context.
 

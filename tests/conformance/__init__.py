@@ -1,0 +1,1 @@
+"""transformers' own tests of a model family, run against this one."""
