@@ -1,4 +1,4 @@
-"""The command `dsa`: make a model folder from word vectors, and draw a model's attention."""
+"""The command `dsa`: make a model folder from word vectors, draw a model's attention, push a model to the Hub."""
 
 import argparse
 import logging
@@ -18,6 +18,7 @@ from transformers.utils import logging as transformers_logging
 from .building import build_model, vocabulary_from_texts, vocabulary_from_vectors
 from .configuration_dsa import DSAConfig
 from .modeling_dsa import DSAForNLI, DSAForSequenceClassification, DSAModel, DSAPreTrainedModel
+from .publishing import PLACEHOLDER, NotPushedError, push_folder, validate
 from .text_files import read_texts
 
 logger = logging.getLogger(__name__)
@@ -37,7 +38,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         argv: The command line's words; default: the process's own.
 
     Returns:
-        0, or 2 after a user's mistake, which is told in one sentence, or 130 after an interrupt.
+        0, or 2 after a user's mistake, which is told in one sentence, or 1 where the Hub did not take a model, or 130
+        after an interrupt.
 
     Raises:
         SystemExit: After --help and --version, and with code 2 where the command line itself is wrong.
@@ -52,6 +54,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         logger.error("Stopped; nothing was written.")
         return 130
+    except NotPushedError as error:
+        logger.error(f"error: {error}")
+        return 1
     except (ValueError, OSError, SafetensorError) as error:
         logger.error(f"error: {error}")
         return 2
@@ -123,6 +128,14 @@ def _parser() -> argparse.ArgumentParser:
         metavar="FILE",
         help="Picture to write: .png, .svg or .pdf; default: %(default)s.",
     )
+
+    text = "Push a model's folder to the Hub in one commit: weights, code, tokenizer, card and results."
+    push = commands.add_parser("push", help=text, description=text, allow_abbrev=False)
+    push.set_defaults(run=_push)
+    push.add_argument("folder", type=Path, metavar="FOLDER", help="Folder of a saved model.")
+    push.add_argument("repo_id", metavar="ORG/NAME", help="Repository; it is made where it does not exist.")
+    push.add_argument("--private", action="store_true", help="Make a new repository private.")
+    push.add_argument("--revision", metavar="BRANCH", help="Push to this branch instead of main.")
     return parser
 
 
@@ -230,3 +243,32 @@ def _draw(arguments: argparse.Namespace) -> None:
     tokenizer = _load(AutoTokenizer, arguments.model, "tokenizer")
     path = draw_attention(attention_rows(model, tokenizer, arguments.text, arguments.text_pair), arguments.output)
     logger.info(f"The picture is in {path}.")
+
+
+def _push(arguments: argparse.Namespace) -> None:
+    folder, repo_id = arguments.folder, arguments.repo_id
+    _read_config(str(folder))
+    validate(repo_id)
+    _complete_card(folder, repo_id)
+    commit = push_folder(folder, repo_id, private=arguments.private or None, revision=arguments.revision)
+    logger.info(f"The model is on the Hub: {commit.commit_url}")
+
+
+def _complete_card(folder: Path, repo_id: str) -> None:
+    """Write a card where there is none, and the model's id where a card has only a placeholder."""
+    card = folder / "README.md"
+    if card.is_file():
+        text = card.read_text(encoding="utf-8")
+        named = re.sub(rf"{PLACEHOLDER}[\w.-]+", lambda _: repo_id, text)
+        if named != text:
+            beside = folder / ".README.md"
+            beside.write_text(named, encoding="utf-8")
+            beside.replace(card)
+        return
+    try:
+        # Cards belong to the training scripts, like the settings.
+        from run_glue_style.model_card import write_card
+    except ModuleNotFoundError:
+        logger.warning('There is no model card; one is made with: pip install "dsa-transformers[train]".')
+        return
+    write_card(folder, repo_id)

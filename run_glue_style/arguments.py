@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Literal, NoReturn, TypeVar, cast
 from transformers import HfArgumentParser
 
 from modeling_dsa import DSAConfig
+from modeling_dsa.publishing import validate
 
 from .settings import read_recipe, recipe_path, setting_folder, setting_names
 
@@ -167,9 +168,23 @@ class RunArguments:
         "auto", "Tracker; auto is tensorboard where it is installed."
     )
     max_train_samples: int | None = _option(None, "Use only the first rows of the training split, for a trial.")
+    push_to_hub: bool = _option(False, "Push the finished folder, with the token of HF_TOKEN or `hf auth login`.")
+    hub_model_id: str | None = _option(None, "Its repository on the Hub, org/name; made where it does not exist.")
+    hub_private: bool = _option(False, "Make a new repository private.")
+    hub_strategy: Literal["end", "every_save"] = _option(
+        "end", "every_save also pushes the best weights at every checkpoint, in the background."
+    )
+    hub_revision: str | None = _option(None, "Push to this branch instead of main.")
 
     def __post_init__(self) -> None:
         """Refuse values that mean nothing."""
+        if self.push_to_hub and self.hub_model_id is None:
+            raise ValueError("--push_to_hub needs to know where: give --hub_model_id org/name.")
+        for name in ("hub_model_id", "hub_private", "hub_revision"):
+            if getattr(self, name) and not self.push_to_hub:
+                raise ValueError(f"--{name} does nothing without --push_to_hub: give that too.")
+        if self.hub_model_id is not None:
+            validate(self.hub_model_id)
         _check_least(self, 0, "seed")
         if self.seed >= 2**63:
             raise ValueError(f"seed must be below 2 ** 63, got {self.seed}.")

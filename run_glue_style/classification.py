@@ -24,10 +24,13 @@ from transformers.utils import logging as transformers_logging
 from modeling_dsa import DSAConfig, DSAForSequenceClassification
 from modeling_dsa.building import build_model, vocabulary_from_texts
 from modeling_dsa.drawing import attention_rows, draw_attention
+from modeling_dsa.publishing import PLACEHOLDER, NotPushedError
 
 from .arguments import ModelArguments, RunArguments, TrainingRecipe
 from .engine import Interrupted, Trainer, make_accelerator, metric_value
+from .hub import HubRun
 from .metrics import ClassificationMetric
+from .model_card import write_card
 from .results import environment, filled_folder, write_json
 from .settings import setting_folder
 from .text_rows import DistinctTexts, Reading, TextRows, TokenizedTexts, distinct_texts, reading
@@ -91,6 +94,9 @@ def run_script(main: Callable[[], None]) -> int:
     except (ValueError, OSError, SafetensorError) as error:
         logger.error(f"error: {error}")
         return 2
+    except NotPushedError as error:
+        logger.error(f"error: {error}")
+        return 1
     return 0
 
 
@@ -100,7 +106,8 @@ def train_and_evaluate(
     """Do a whole run and return the contents of its all_results.json.
 
     Raises:
-        ValueError: The options contradict each other or the data.
+        ValueError: The options contradict each other or the data, or the Hub refuses the model.
+        NotPushedError: The run is finished and saved, but did not get to the Hub.
     """
     output_dir = (
         run.output_dir
@@ -134,6 +141,7 @@ def _train_and_evaluate(
         if model_arguments.setting is None:
             raise ValueError("Say what to train: --setting NAME, or --model_name_or_path to go on from a model.")
         _vectors(task, model_arguments)
+    hub = HubRun(run) if run.push_to_hub and accelerator.is_main_process else None
     metric = evaluate.combine([ClassificationMetric(task.label_names), *task.metrics])
     metric_value(metric.compute(predictions=[0], references=[0]), recipe.metric_for_best_model)
     started = time.perf_counter()
@@ -199,6 +207,7 @@ def _train_and_evaluate(
         output_dir=output_dir,
         identity=identity,
         groups=groups,
+        on_checkpoint=hub.push_checkpoint if hub is not None and run.hub_strategy == "every_save" else None,
     )
     progress = trainer.train()
     results = {
@@ -223,9 +232,12 @@ def _train_and_evaluate(
         "environment": environment(),
     }
     if accelerator.is_main_process:
-        _save(trainer, tokenizer, data[validation[0]], task, results, output_dir)
+        model_id = hub.repo_id if hub is not None else f"{PLACEHOLDER}{output_dir.resolve().name}"
+        _save(trainer, tokenizer, data[validation[0]], task, results, output_dir, model_id)
         logger.info(_closing_words(task, results, output_dir))
     trainer.finish()
+    if hub is not None:
+        hub.push(output_dir)
     return results
 
 
@@ -311,6 +323,7 @@ def _save(
     task: Task,
     results: dict[str, Any],
     output_dir: Path,
+    model_id: str,
 ) -> None:
     model = trainer.unwrapped_model()
     with filled_folder(output_dir) as folder:
@@ -328,6 +341,10 @@ def _save(
         except ValueError as error:  # such as a sentence without words: the model is what counts
             logger.warning(f"There is no picture of the attention: {error}")
     write_json(results, output_dir / "all_results.json")
+    try:
+        write_card(output_dir, model_id)
+    except ValueError as error:  # such as a folder's name that is none on the Hub: the model is what counts
+        logger.warning(f"There is no model card: {error}")
 
 
 def _closing_words(task: Task, results: dict[str, Any], output_dir: Path) -> str:

@@ -4,6 +4,7 @@ It needs rows that are tokenised already (anything with `len` and items that are
 `datasets.Dataset`) and neither `datasets` nor `evaluate`.
 """
 
+import copy
 import importlib.util
 import itertools
 import json
@@ -139,6 +140,7 @@ class Trainer:
         output_dir: Path,
         identity: Mapping[str, Any],
         groups: Sequence[int] | None = None,
+        on_checkpoint: Callable[["Trainer"], None] | None = None,
     ) -> None:
         """Set up a run.
 
@@ -155,6 +157,7 @@ class Trainer:
             output_dir: Folder of the run.
             identity: What must be equal for a checkpoint to be this run's, as JSON.
             groups: The group of each training row, where rows of a group shall stand in one batch. (rows,)
+            on_checkpoint: Called on the main process when a checkpoint is written and there are best weights.
 
         Raises:
             ValueError: There are too few rows.
@@ -163,6 +166,7 @@ class Trainer:
             raise ValueError(f"Training needs two rows or more for batch normalisation, got {len(train_rows)}.")
         self.accelerator, self.recipe, self.run, self.output_dir = accelerator, recipe, run, output_dir
         self.tokenizer, self.compute_metrics, self.identity = tokenizer, compute_metrics, dict(identity)
+        self.on_checkpoint = on_checkpoint
         self.collate = PadRows(tokenizer.pad_token_id)
         batch_size = recipe.per_device_train_batch_size
         sampler = GroupedSampler(groups, run.seed) if groups is not None else None
@@ -244,6 +248,15 @@ class Trainer:
         """The model itself, without what the accelerator put around it."""
         model: PreTrainedModel = self.accelerator.unwrap_model(self.model)
         return model
+
+    def best_model(self) -> PreTrainedModel:
+        """A copy of the model with the best weights so far, on the CPU."""
+        model = self.unwrapped_model()
+        weights = {name: tensor.to("cpu", copy=True) for name, tensor in model.state_dict().items()}
+        with torch.device("meta"):  # nothing is drawn
+            copied = type(model)(copy.deepcopy(model.config))
+        copied.load_state_dict(weights | load_file(self.checkpoints / "best.safetensors"), assign=True)
+        return copied
 
     def finish(self) -> None:
         """Delete the checkpoints: the run is complete."""
@@ -408,6 +421,8 @@ class Trainer:
             beside.replace(final)
             for old in _checkpoints(self.checkpoints)[:-KEPT_CHECKPOINTS]:
                 shutil.rmtree(old)
+            if self.on_checkpoint is not None and best.is_file():
+                self.on_checkpoint(self)
         self.accelerator.wait_for_everyone()
 
     def _resume(self) -> None:

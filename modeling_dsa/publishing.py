@@ -1,0 +1,155 @@
+"""Push the folder of a finished model to the Hub, in one commit."""
+
+import logging
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+from huggingface_hub import CommitInfo, HfApi
+from huggingface_hub.errors import (  # type: ignore[attr-defined]  # HTTPError is that of the client's HTTP library
+    HfHubHTTPError,
+    HFValidationError,
+    HTTPError,
+    OfflineModeIsEnabled,
+)
+from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]  # public, but not in an __all__
+
+logger = logging.getLogger(__name__)
+
+Result = TypeVar("Result")
+
+WAITS = (1, 2, 4, 8, 16)  # seconds before each new attempt
+PLACEHOLDER = "your-org/"  # before a model's name in a card that was written before anybody knew where it would go
+# What a run keeps beside its model.
+LEFT_OUT = ("checkpoints/*", "tracker/*", ".*", "*/.*", "*/__pycache__/*", "__pycache__/*")
+
+
+class NotPushedError(Exception):
+    """The Hub did not take a model. The message says why, where the model is, and how to push it later.
+
+    Attributes:
+        reason: Why, alone.
+    """
+
+    def __init__(self, reason: str, folder: Path, repo_id: str, options: str) -> None:
+        super().__init__(
+            f"The model was not pushed to {repo_id}: {reason} It is complete in {folder}; push it later with: "
+            f"dsa push {folder} {repo_id}{options}"
+        )
+        self.reason = reason
+
+
+def open_repository(repo_id: str, *, private: bool | None = None, revision: str | None = None) -> str:
+    """Make a model's repository, and a branch of it, where they do not exist yet.
+
+    Args:
+        repo_id: `org/name`, or `name` for one of the user's own.
+        private: Whether a new repository is private; None leaves it to the organisation. An old one stays as it is.
+        revision: The branch; None is `main`.
+
+    Returns:
+        The full id, `org/name`.
+
+    Raises:
+        ValueError: The id cannot be one.
+        OSError: The Hub refuses, or cannot be reached (some errors are of the HTTP library's own kind).
+    """
+    validate(repo_id)
+    api = HfApi()
+    found = _retried(lambda: api.create_repo(repo_id, private=private, exist_ok=True)).repo_id
+    if revision is not None:
+        _retried(lambda: api.create_branch(found, branch=revision, exist_ok=True))
+    return found
+
+
+def push_folder(
+    folder: Path,
+    repo_id: str,
+    *,
+    private: bool | None = None,
+    revision: str | None = None,
+    commit_message: str = "Upload the model",
+) -> CommitInfo:
+    """Push a model's folder: weights, code, tokenizer, card and results go up in one commit.
+
+    A lost connection and an overloaded Hub are tried again, for about half a minute. The token is that of `HF_TOKEN` or
+    of `hf auth login`.
+
+    Args:
+        folder: A folder with a saved model. Checkpoints, trackers and hidden files in it are left out.
+        repo_id: As for [`open_repository`], like the next two.
+        private: As there.
+        revision: As there.
+        commit_message: The commit's title.
+
+    Raises:
+        ValueError: The folder holds no model, or `repo_id` cannot be one.
+        NotPushedError: The Hub refused or could not be reached.
+    """
+    if not (folder / "config.json").is_file() or not any(folder.glob("model*.safetensors")):
+        raise ValueError(f"{folder} holds no saved model: give a folder with config.json and model.safetensors.")
+    validate(repo_id)
+    try:
+        full_id = open_repository(repo_id, private=private, revision=revision)
+        return _retried(
+            lambda: HfApi().upload_folder(
+                repo_id=full_id,
+                folder_path=folder,
+                revision=revision,
+                commit_message=commit_message,
+                ignore_patterns=list(LEFT_OUT),
+            )
+        )
+    except (HTTPError, OSError, ValueError) as error:  # ValueError: README.md has metadata that the Hub does not take
+        options = f"{' --private' if private else ''}{f' --revision {revision}' if revision else ''}"
+        raise NotPushedError(reason(error), folder, repo_id, options) from error
+
+
+def validate(repo_id: str) -> None:
+    """Refuse what cannot be the id of a repository.
+
+    Raises:
+        ValueError: It cannot.
+    """
+    try:
+        validate_repo_id(repo_id)
+    except HFValidationError as error:
+        raise ValueError(f"'{repo_id}' cannot name a repository ({_one_line(error)}): give org/name.") from error
+
+
+def reason(error: Exception) -> str:
+    """Why the Hub did not do something, in one sentence that says what to do about it."""
+    if isinstance(error, OfflineModeIsEnabled):
+        return "HF_HUB_OFFLINE is set."
+    if isinstance(error, HfHubHTTPError):
+        status = error.response.status_code
+        said = f"the Hub answers {status}" + (f" ({_one_line(error.server_message)})" if error.server_message else "")
+        if status in (401, 403):
+            return f"{said}: log in with `hf auth login`, or set HF_TOKEN to a token that may write there."
+        return f"{said}."
+    if isinstance(error, ValueError):
+        return f"{_one_line(error).rstrip('.')}."
+    return f"the Hub cannot be reached ({_one_line(error)})."
+
+
+def _retried(call: Callable[[], Result]) -> Result:
+    for wait in WAITS:
+        try:
+            return call()
+        except (HTTPError, OSError) as error:
+            if not _may_pass(error):
+                raise
+            logger.warning(f"{reason(error).capitalize()} Trying again in {wait} s.")
+            time.sleep(wait)
+    return call()
+
+
+def _may_pass(error: Exception) -> bool:
+    if isinstance(error, HfHubHTTPError):
+        return error.response.status_code == 429 or error.response.status_code >= 500
+    return isinstance(error, (HTTPError, ConnectionError, TimeoutError)) and not isinstance(error, OfflineModeIsEnabled)
+
+
+def _one_line(what: object) -> str:
+    return " ".join(str(what).split())
