@@ -5,9 +5,9 @@ import math
 from dataclasses import fields
 from typing import Any, Literal, cast
 
-from huggingface_hub.dataclasses import strict
-from transformers import PreTrainedConfig
 from transformers.utils import logging
+
+from .compatibility_dsa import PreTrainedConfig, strict
 
 logger = logging.get_logger(__name__)
 

@@ -11,12 +11,16 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from transformers import PreTrainedModel
-from transformers import initialization as init
 from transformers.utils.generic import ModelOutput, can_return_tuple
 
+from .compatibility_dsa import init
 from .configuration_dsa import DSAConfig
 from .encoders_dsa import ENCODERS
+from .handler import EndpointHandler  # noqa: F401  (only files that this one imports itself come along everywhere)
 from .packing_dsa import Packing, pack, split_pairs
+from .pairwise_dsa import PairwiseSelfAttention  # noqa: F401  (as above)
+from .pipeline_dsa import SentenceEmbeddingPipeline  # noqa: F401  (as above)
+from .pooled_dsa import Pooled  # noqa: F401  (as above)
 from .poolings_dsa import POOLINGS
 from .repository_dsa import automatic_classes, write_repository_files
 from .rows_dsa import dropout

@@ -217,7 +217,7 @@ def split_pairs(
         is_word = is_word & ~is_separator
     if token_type_ids is not None:
         marked = (token_type_ids > 0) & is_word
-        is_second = torch.where(marked.any(1, keepdim=True), marked, is_second)
+        is_second = marked | (is_second & ~marked.any(1, keepdim=True))  # onnxruntime has no `where` of booleans
     return is_word, is_second
 
 

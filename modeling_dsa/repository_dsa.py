@@ -10,7 +10,6 @@ from typing import Any
 
 from transformers.dynamic_module_utils import get_relative_import_files
 
-from .handler import EndpointHandler  # noqa: F401  (what no import names, the loader of remote code leaves behind)
 from .pipeline_dsa import SentenceEmbeddingPipeline
 
 # sentence-transformers reads a plain folder as mean pooling over words; these make it take the model's own vector.
