@@ -78,7 +78,7 @@ class Task:
 def run_script(main: Callable[[], None]) -> int:
     """Run a script's main function; a user's mistake becomes one sentence and exit code 2, an interrupt 130."""
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
-    for chatty in ("httpx", "datasets", "accelerate"):
+    for chatty in ("httpx", "httpx2", "datasets", "accelerate"):
         logging.getLogger(chatty).setLevel(logging.WARNING)
     try:
         main()

@@ -22,6 +22,7 @@ from modeling_dsa.tokenization import PreTrainedTokenizerFast, build_tokenizer, 
 from run_glue_style.arguments import RunArguments, TrainingRecipe
 from run_glue_style.classification import run_script
 from run_glue_style.engine import Metrics, Trainer, make_accelerator
+from run_glue_style.nli_data import LABEL_NAMES
 from run_glue_style.sample import SAMPLE_FILES
 
 Row = dict[str, Any]
@@ -46,6 +47,22 @@ def pairs(split: str) -> list[Row]:
     """The first pairs of a split of the sample: `premise`, `hypothesis`, `label`."""
     rows: list[Row] = pyarrow.parquet.read_table(SAMPLE_FILES[split]).slice(0, 400).to_pylist()
     return rows
+
+
+def write_pair_files(folder: Path, counts: dict[str, int], width: int) -> dict[str, Any]:
+    """Pairs cut from the sample, so many of each split, and random vectors of their words, as options of a script."""
+    options: dict[str, Any] = {}
+    for split, count in counts.items():
+        options[f"{split}_file"] = folder / f"{split}.jsonl"
+        lines = [json.dumps({**row, "label": LABEL_NAMES[row["label"]]}) for row in pairs(split)[:count]]
+        options[f"{split}_file"].write_text("\n".join(lines) + "\n")
+    texts = [row[column] for split in counts for row in pairs(split) for column in ("premise", "hypothesis")]
+    generator = np.random.default_rng(0)
+    vectors = {word: generator.normal(size=width) for word in count_words(texts, lowercase=True) if word.isalpha()}
+    lines = [" ".join([word, *(f"{number:.4f}" for number in vector)]) for word, vector in vectors.items()]
+    options["vectors"] = folder / "vectors.txt"
+    options["vectors"].write_text("\n".join(lines) + "\n")
+    return options
 
 
 @cache

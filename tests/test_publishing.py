@@ -44,13 +44,13 @@ def dsa_push(
 
 
 def files(hub: LoopbackHub, repo_id: str, revision: str = "main") -> set[str]:
-    git = ["git", "-C", hub.git_folder(repo_id), "ls-tree", "-r", "--name-only", revision]
+    git = ["git", "-C", str(hub.git_folder(repo_id)), "ls-tree", "-r", "--name-only", revision]
     return set(subprocess.run(git, capture_output=True, text=True, check=True).stdout.split())
 
 
 def content(hub: LoopbackHub, repo_id: str, path: str, revision: str = "main") -> str:
-    git = ["git", "-C", hub.git_folder(repo_id), "show", f"{revision}:{path}"]
-    return subprocess.run(git, capture_output=True, text=True, check=True).stdout
+    git = ["git", "-C", str(hub.git_folder(repo_id)), "show", f"{revision}:{path}"]
+    return str(subprocess.run(git, capture_output=True, text=True, check=True).stdout)
 
 
 def test_push_sends_the_whole_folder_in_one_commit_and_completes_the_card(

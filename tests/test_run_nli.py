@@ -21,11 +21,20 @@ import pyarrow.parquet
 import pytest
 import torch
 from safetensors.torch import load_file
-from small_runs import SMALL_SIZES, Row, as_words, logged_error, pairs, read_results, run_main, same_tensors
+from small_runs import (
+    SMALL_SIZES,
+    Row,
+    as_words,
+    logged_error,
+    pairs,
+    read_results,
+    run_main,
+    same_tensors,
+    write_pair_files,
+)
 from transformers import BertConfig
 
 from modeling_dsa import DSAForNLI
-from modeling_dsa.tokenization import count_words
 from run_glue_style import classification
 from run_glue_style.metrics import ClassificationMetric
 from run_glue_style.nli_data import LABEL_NAMES, fingerprint, load_nli_files
@@ -55,19 +64,7 @@ Run = Callable[..., int]
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """Pairs cut from the sample and vectors of their words, as options."""
-    folder = tmp_path_factory.mktemp("data")
-    options: dict[str, Any] = {}
-    for split, count in COUNTS.items():
-        options[f"{split}_file"] = folder / f"{split}.jsonl"
-        lines = [json.dumps({**row, "label": LABEL_NAMES[row["label"]]}) for row in pairs(split)[:count]]
-        options[f"{split}_file"].write_text("\n".join(lines) + "\n")
-    texts = [row[column] for split in COUNTS for row in pairs(split) for column in ("premise", "hypothesis")]
-    generator = np.random.default_rng(0)
-    vectors = {word: generator.normal(size=WIDTH) for word in count_words(texts, lowercase=True) if word.isalpha()}
-    lines = [" ".join([word, *(f"{number:.4f}" for number in vector)]) for word, vector in vectors.items()]
-    options["vectors"] = folder / "vectors.txt"
-    options["vectors"].write_text("\n".join(lines) + "\n")
-    return options
+    return write_pair_files(tmp_path_factory.mktemp("data"), COUNTS, WIDTH)
 
 
 def run_nli(options: dict[str, Any]) -> int:
