@@ -10,6 +10,8 @@ import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
+from functools import reduce
+from operator import getitem
 from pathlib import Path
 from typing import Any, cast
 
@@ -23,7 +25,7 @@ from modeling_dsa import DSAConfig, DSAForSequenceClassification
 
 from . import nli_data, sst_data, stance_data
 from .arguments import TrainingRecipe
-from .comparison import Comparison, mean_and_spread
+from .comparison import mean_and_spread
 from .published import read_published
 
 _INSTALLED = Path(__file__).parent / "model_cards"  # a wheel carries the template inside this package
@@ -349,24 +351,30 @@ def _metadata(results: Mapping[str, Any], facts: Mapping[str, Any], examples: Se
 
 
 def _comparison(results: Mapping[str, Any], known: KnownData | None) -> dict[str, Any] | None:
-    """Our figures and the paper's on the same test rows: `called`, `table`, `figures` of (column, ours, published)."""
+    """Our figures and the paper's on the same test rows: `systems`, `table`, `figures` of (column, ours, published).
+
+    The paper's system is the run's own or, where it has none of the kind, each that it has.
+    """
     if known is None:
         return None
-    table, setting = read_published(known.table), results.get("setting")
-    if setting not in table.parts_of_settings():
+    table, part = read_published(known.table), known.name.replace("-", "").lower()
+    own = [name for name in table.systems if f"{name}-{part}" == results.get("setting")]
+    systems = own or list(table.systems)
+    figures = []
+    for column, place in table.columns.items():
+        published = [table.systems[name].published.get(column) for name in systems]
+        if place.part == part and any(published) and place.metric.split(".")[0] in results["metrics"]:
+            ours = float(reduce(getitem, place.metric.split("."), results["metrics"]))
+            told = ["–" if figure is None else f"{figure:.{table.decimals}f}" for figure in published]
+            figures.append((column, mean_and_spread([ours]), told))
+    shown = [number for number in range(len(systems)) if any(told[number] != "–" for _, _, told in figures)]
+    if not shown:
         return None
-    name = next(name for name in table.systems if setting in {f"{name}-{part}" for part in table.parts})
-    places = [column for column, place in table.columns.items() if f"{name}-{place.part}" == setting]
-    if any(table.columns[column].metric.split(".")[0] not in results["metrics"] for column in places):
-        return None
-    comparison = Comparison(table, {setting: [results]}, quick=False)
-    cells = {column: comparison.cell(name, column) for column in places}
-    figures = [
-        (column, mean_and_spread(cell.ours), f"{cell.published:.{table.decimals}f}")
-        for column, cell in cells.items()
-        if cell.published is not None
-    ]
-    return {"called": table.systems[name].called, "table": table, "figures": figures} if figures else None
+    return {
+        "systems": [table.systems[systems[number]].called for number in shown],
+        "table": table,
+        "figures": [(column, ours, [told[number] for number in shown]) for column, ours, told in figures],
+    }
 
 
 def _known_data(results: Mapping[str, Any]) -> KnownData | None:
