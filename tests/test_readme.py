@@ -6,9 +6,11 @@ import re
 import subprocess
 import sys
 import zipfile
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from loopback_hub import LoopbackHub
 from small_runs import SMALL_SIZES, pairs, small_tokenizer
 from small_stances import write_stances
 
@@ -90,13 +92,14 @@ def home(tmp_path: Path) -> Path:
     with zipfile.ZipFile(SAMPLE_VECTORS) as sample, zipfile.ZipFile(tmp_path / "glove.6B.zip", "w") as archive:
         archive.writestr("glove.6B.50d.txt", "word" + " 0" * 50 + "\n")  # the real archive holds four files
         archive.writestr("glove.6B.100d.txt", sample.read(sample.namelist()[0]))
-    (tmp_path / "run_glue_style").symlink_to(ROOT / "run_glue_style")
+    for name in ("run_glue_style", "model_cards"):
+        (tmp_path / name).symlink_to(ROOT / name)
     return tmp_path
 
 
-def run_in(folder: Path, command: list[str]) -> str:
+def run_in(folder: Path, command: list[str], environment: Mapping[str, str] | None = None) -> str:
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    environment = {**os.environ, "PATH": path, "HF_HUB_OFFLINE": "1", "ACCELERATE_USE_CPU": "true"}
+    environment = {**(environment or os.environ | {"HF_HUB_OFFLINE": "1"}), "PATH": path, "ACCELERATE_USE_CPU": "true"}
     answer = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
     assert answer.returncode == 0, answer.stderr
     return answer.stdout
@@ -105,7 +108,7 @@ def run_in(folder: Path, command: list[str]) -> str:
 def test_the_minute_of_use_prints_what_its_comments_say(home: Path) -> None:
     lines = run_in(home, [sys.executable, "-c", block("snippet: use")]).splitlines()
     assert any(name in lines[0] for name in LABEL_NAMES)
-    assert lines[1:] == ["torch.Size([2, 600])", "torch.Size([2, 1, 7])"]
+    assert lines[1:] == ["torch.Size([2, 600])", "torch.Size([2, 4, 7])"]
 
 
 def test_dsa_commands_run(home: Path) -> None:
@@ -148,3 +151,18 @@ def test_a_table_is_made_again(other_tasks: Path) -> None:
 def test_training_on_your_own_data_runs(home: Path) -> None:
     run_in(home, ["bash", "-euc", block("snippet: own")])
     assert json.loads((home / "runs" / "mine" / "all_results.json").read_text(encoding="utf-8"))["seed"] == 1
+
+
+@pytest.mark.slow
+def test_the_way_to_the_hub_and_back(home: Path, hub: LoopbackHub) -> None:
+    hub.add_user("ada", "hf_token", orgs=("org",))
+    environment = hub.environment(home / "hf", "hf_token")
+    few = "--max_train_steps 2 --max_train_samples 512 --report_to none"
+    run, push = block("snippet: hub").replace("\\\n", " ").strip().splitlines()
+    run_in(home, ["bash", "-euc", f"{run} {few} --output_dir runs/pushed\n{push}"], environment)
+    assert hub.commits("org/dsa-snli")[0] == "End of training"
+    assert hub.commits("org/dsa-small", revision="v1")[0] == "Upload the model"
+    stranger = f"import sys; sys.modules['modeling_dsa'] = None\n{block('snippet: stranger')}"
+    labels, vectors = run_in(home, [sys.executable, "-c", stranger], environment).splitlines()[-2:]
+    assert sorted(json.loads(labels.replace("'", '"'))) == ["cooking", "sports"]
+    assert vectors == "600 (1, 600)"

@@ -1,0 +1,460 @@
+"""The DSA model family: sentence encoders over a frozen table of word vectors, and their classification heads."""
+
+import itertools
+import math
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any, cast
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from transformers import PreTrainedModel
+from transformers.utils.generic import ModelOutput, can_return_tuple
+
+from .compatibility_dsa import init
+from .configuration_dsa import DSAConfig
+from .encoders_dsa import ENCODERS
+from .handler import EndpointHandler  # noqa: F401  (only files that this one imports itself come along everywhere)
+from .packing_dsa import Packing, pack, split_pairs
+from .pairwise_dsa import PairwiseSelfAttention  # noqa: F401  (as above)
+from .pipeline_dsa import SentenceEmbeddingPipeline  # noqa: F401  (as above)
+from .pooled_dsa import Pooled  # noqa: F401  (as above)
+from .poolings_dsa import POOLINGS
+from .repository_dsa import automatic_classes, write_repository_files
+from .rows_dsa import dropout
+from .variational_dsa import INITIAL_LOG_STD, VariationalSelfAttention
+
+
+@dataclass
+class DSAModelOutput(ModelOutput):
+    """Output of [`DSAModel`].
+
+    Padding, separators and words that the model does not read have 0 in every field that is laid out by words.
+
+    Attributes:
+        last_hidden_state: Encoded words x_i^c. (batch, words, d_c)
+        pooler_output: Vector of each row's sentence, of its first where rows hold pairs. (batch, m * d_o)
+        second_pooler_output: Vector of the second sentence, where rows hold pairs. (batch, m * d_o)
+        vector_samples: Vectors under each sample of the latent variable, whose mean the two above are, where there are
+            several. (samples, batch, 1 or 2, m * d_c)
+        hidden_states: When asked: the word vectors, what the encoder computes on the way, and `last_hidden_state`.
+            Each (batch, words, its width)
+        attentions: When asked: the attention weights, one tensor for each routing iteration. Over the words of one
+            sentence they sum to 1; a row that holds a pair holds both sentences' weights. Of several samples it is the
+            mean. Each (batch, heads, words)
+        attentions_std: When attentions are asked for and there are several samples: their standard deviation over
+            these. (batch, heads, words)
+        kl: KL(q || p) of all latent variables of a row, in training with labels, for variational attention. (batch,)
+        kl_weight: The factor of `kl` in the loss at this point of the training. ()
+        attention_penalty: ||A A^T - I||_F^2, summed over a row's sentences, for structured self-attention. (batch,)
+    """
+
+    last_hidden_state: Tensor | None = None
+    pooler_output: Tensor | None = None
+    second_pooler_output: Tensor | None = None
+    vector_samples: Tensor | None = None
+    hidden_states: tuple[Tensor, ...] | None = None
+    attentions: tuple[Tensor, ...] | None = None
+    attentions_std: Tensor | None = None
+    kl: Tensor | None = None
+    kl_weight: Tensor | None = None
+    attention_penalty: Tensor | None = None
+
+
+@dataclass
+class DSAClassifierOutput(ModelOutput):
+    """Output of the classifiers.
+
+    Attributes:
+        loss: With labels. In training: `reconstruction_loss` + kl_weight * mean of `kl` (the negative evidence lower
+            bound, Eq. 11) + config.attention_penalty * mean of `attention_penalty`, each where there is one. At
+            prediction nothing sees the labels, and the first term is that of the prediction. ()
+        logits: Scores of the classes; of several samples the logarithm of the mean probability. (batch, num_labels)
+        hidden_states: As in [`DSAModelOutput`].
+        attentions: As in [`DSAModelOutput`].
+        attentions_std: As in [`DSAModelOutput`].
+        probabilities_std: Standard deviation of the classes' probabilities over several samples. (batch, num_labels)
+        reconstruction_loss: Where `loss` may have other terms: its first, -log p(y | z), the mean over rows and
+            samples. ()
+        kl: As in [`DSAModelOutput`]. (batch,)
+        kl_weight: As in [`DSAModelOutput`]. ()
+        attention_penalty: As in [`DSAModelOutput`]. (batch,)
+    """
+
+    loss: Tensor | None = None
+    logits: Tensor | None = None
+    hidden_states: tuple[Tensor, ...] | None = None
+    attentions: tuple[Tensor, ...] | None = None
+    attentions_std: Tensor | None = None
+    probabilities_std: Tensor | None = None
+    reconstruction_loss: Tensor | None = None
+    kl: Tensor | None = None
+    kl_weight: Tensor | None = None
+    attention_penalty: Tensor | None = None
+
+
+class DSAPreTrainedModel(PreTrainedModel):
+    """Initialisation, loading and the frozen word table, shared by the model and its heads."""
+
+    config: DSAConfig
+    base_model_prefix = "dsa"
+    input_modalities = "text"
+    supports_gradient_checkpointing = True  # of the encoder: branches, or layers
+    # They read each other's weights, or run on lists of words that no hook could move between devices.
+    _no_split_modules = [kind.__name__ for kind in (*ENCODERS.values(), *POOLINGS.values())] + ["ClassifierLayer"]
+
+    @torch.no_grad()
+    def _init_weights(self, module: nn.Module) -> None:
+        """He initialisation, scaled by each layer's dropout as `config.initializer_scaling` says (Appendix A)."""
+        if isinstance(module, nn.Linear | nn.Conv1d):
+            rate = getattr(module, "dropout_rate", 0.0)
+            scaling = {"keep_prob": 1 - rate, "dropout_rate": rate or 1.0, "none": 1.0}[self.config.initializer_scaling]
+            gain = nn.init.calculate_gain("leaky_relu", self.config.negative_slope)
+            init.normal_(module.weight, std=gain * math.sqrt(scaling / module.weight[0].numel()))
+            if module.bias is not None:
+                init.zeros_(module.bias)
+        elif isinstance(module, nn.Embedding):
+            init.uniform_(module.weight, -self.config.unknown_init_range, self.config.unknown_init_range)
+            if module.padding_idx is not None and not getattr(module.weight, "_is_hf_initialized", False):
+                module.weight[module.padding_idx].zero_()
+        elif isinstance(module, nn.LSTM):  # as in torch
+            for weight in module.parameters():
+                init.uniform_(weight, -1 / math.sqrt(module.hidden_size), 1 / math.sqrt(module.hidden_size))
+        elif isinstance(module, VariationalSelfAttention):
+            init.zeros_(module.step)
+            for layer in module.layers_from_zero():
+                init.zeros_(layer.weight)
+            init.constant_(module.log_std.bias, INITIAL_LOG_STD)
+        else:
+            super()._init_weights(module)
+
+    @classmethod
+    def from_pretrained(cls, *args: Any, **kwargs: Any) -> Any:
+        """As in transformers; the word table stays frozen as the config says (loading makes every tensor trainable)."""
+        loaded = super().from_pretrained(*args, **kwargs)
+        model = loaded[0] if isinstance(loaded, tuple) else loaded  # a tuple with output_loading_info=True
+        model.apply_freezing()
+        return loaded
+
+    def save_pretrained(  # type: ignore[override]  # the other options come by name
+        self,
+        save_directory: str | PathLike[str],
+        is_main_process: bool = True,
+        state_dict: dict[str, Tensor] | None = None,
+        push_to_hub: bool = False,
+        **kwargs: Any,
+    ) -> None:
+        """As in transformers; the folder is a complete Hub repository, which loads where this package is not installed.
+
+        Beside weights and config stand the code and the files of sentence-transformers and of Inference Endpoints. The
+        tokenizer saves itself.
+        """
+        if push_to_hub:  # transformers would commit before the code is there
+            names = ("commit_message", "commit_description", "private", "token", "revision", "create_pr", "tags")
+            to_push = {name: kwargs.pop(name) for name in names if name in kwargs}
+            repo_id = kwargs.pop("repo_id", Path(save_directory).name)
+        is_classifier = isinstance(self, DSAForSequenceClassification)
+        classifier = type(self) if is_classifier else DSAForSequenceClassification
+        for name, entry in automatic_classes(classifier.__name__).items():
+            setattr(self.config, name, entry)
+        super().save_pretrained(save_directory, is_main_process, state_dict, **kwargs)
+        if is_main_process:
+            write_repository_files(Path(save_directory))
+            if push_to_hub:
+                self.push_to_hub(repo_id, **to_push, max_shard_size=kwargs.get("max_shard_size", "50GB"))
+
+    def apply_freezing(self) -> None:
+        """Make the word table trainable or not, as `config.freeze_embeddings` says."""
+        self.get_input_embeddings().requires_grad_(not self.config.freeze_embeddings)
+
+
+class DSAModel(DSAPreTrainedModel):
+    """Sentence encoder: word table, encoder and pooling, the last two by their names in the config."""
+
+    _keys_to_ignore_on_load_unexpected = [r"^classifier\."]  # noqa: RUF012  (a head's folder is a model's folder too)
+
+    def __init__(self, config: DSAConfig) -> None:
+        config.validate_pooling()  # a field that was set since the config was made
+        super().__init__(config)
+        self.embed_tokens: nn.Module = nn.Embedding(config.vocab_size, config.embedding_size, config.pad_token_id)
+        self.encoder = ENCODERS[config.encoder](config)
+        self.pooling = POOLINGS[config.pooling](config)
+        self.post_init()
+        self.apply_freezing()
+
+    def get_input_embeddings(self) -> nn.Module:
+        """The word table."""
+        return self.embed_tokens
+
+    def set_input_embeddings(self, value: nn.Module) -> None:
+        """Replace the word table; the new one is frozen if the old one was."""
+        self.embed_tokens = value
+        self.apply_freezing()
+
+    @can_return_tuple
+    def forward(
+        self,
+        input_ids: Tensor | None = None,
+        attention_mask: Tensor | None = None,
+        token_type_ids: Tensor | None = None,
+        inputs_embeds: Tensor | None = None,
+        labels: Tensor | None = None,
+        output_attentions: bool | None = None,
+        output_hidden_states: bool | None = None,
+        output_words: bool = True,
+        **_: Any,
+    ) -> DSAModelOutput:
+        """Encode the sentences of a batch. Each is encoded as if it were alone.
+
+        Args:
+            input_ids: Word ids. (batch, words)
+            attention_mask: 1 for real words, 0 for padding on any side; without it, `pad_token_id` is padding.
+                (batch, words)
+            token_type_ids: 1 for the words of a row's second sentence. Read where `config.sentences_per_row` is 2;
+                a row without a 1 is split at its first separator. (batch, words)
+            inputs_embeds: Word vectors in place of `input_ids`. (batch, words, d_0)
+            labels: Classes, which the posterior of variational attention sees in training; nothing else does. (batch,)
+            output_attentions: Also return the attention weights.
+            output_hidden_states: Also return all layers' words.
+            output_words: Return `last_hidden_state`; without it nothing is as large as the padded batch.
+            **_: Taken for transformers' sake and not used.
+
+        Returns:
+            [`DSAModelOutput`]
+
+        Raises:
+            ValueError: Not exactly one of `input_ids` and `inputs_embeds` is given.
+        """
+        if output_attentions is None:
+            output_attentions = self.config.output_attentions
+        if output_hidden_states is None:
+            output_hidden_states = self.config.output_hidden_states
+
+        pad_token_id, sep_token_id = self.config.pad_token_id, self.config.sep_token_id
+        if inputs_embeds is None and input_ids is not None:
+            ids = input_ids
+        elif input_ids is None and inputs_embeds is not None:
+            # Without ids only the mask and the token types can say what a row holds.
+            ids, pad_token_id, sep_token_id = inputs_embeds.new_zeros(inputs_embeds.shape[:2]), None, None
+        else:
+            raise ValueError("Give either input_ids or inputs_embeds, and not both.")
+        is_word, is_second = split_pairs(ids, attention_mask, token_type_ids, pad_token_id, sep_token_id)
+        left_out = None
+        if self.training and self.config.word_dropout and input_ids is not None:
+            left_out = (torch.rand(self.config.vocab_size, device=ids.device) < self.config.word_dropout)[input_ids]
+        pairs = self.config.sentences_per_row == 2
+        places, packing = pack(
+            input_ids,
+            is_word,
+            is_second if pairs else None,
+            deduplicate=self.config.deduplicate_sentences,
+            max_sentence_words=self.config.max_sentence_words,
+            left_out=left_out,
+        )
+        if inputs_embeds is None:
+            embedded = self.embed_tokens(ids.flatten()[places])  # (N, d_0)
+        else:
+            embedded = inputs_embeds.flatten(0, 1)[places]  # (N, d_0)
+        words = dropout(embedded, self.config.embedding_dropout, self.training)
+        encoded, between = self.encoder(words, packing, bool(output_hidden_states))  # (N, d_c)
+        if self.config.normalize_words:
+            # The usual 1e-12 is 0 in half precision, and a word vector may be 0.
+            encoded = F.normalize(encoded, dim=-1, eps=1e-6) * self.config.word_norm
+        pooled = self.pooling(encoded, packing, labels)
+
+        # A pooling may tell copies of a sentence apart, so what it returns is laid out by its own packing.
+        by_row = pooled.packing.unpack_sentences(pooled.vectors.transpose(0, 1).flatten(1))
+        samples = by_row.unflatten(2, (pooled.vectors.shape[0], -1)).permute(2, 0, 1, 3)  # (samples, batch, ...)
+        vectors = samples.mean(0)  # (batch, 1 or 2, m * d_o)
+        hidden_states = attentions = attentions_std = None
+        if output_hidden_states:
+            hidden_states = tuple(packing.unpack_words(hidden) for hidden in (words, *between, encoded))
+        if output_attentions:
+            attentions = tuple(_unpack_weights(weights, pooled.packing) for weights in pooled.attentions)
+            if pooled.attentions_std is not None:
+                attentions_std = _unpack_weights(pooled.attentions_std, pooled.packing)
+        return DSAModelOutput(
+            last_hidden_state=packing.unpack_words(encoded) if output_words else None,
+            pooler_output=vectors[:, 0],
+            second_pooler_output=vectors[:, 1] if pairs else None,
+            vector_samples=samples if samples.shape[0] > 1 else None,
+            hidden_states=hidden_states,
+            attentions=attentions,
+            attentions_std=attentions_std,
+            kl=None if pooled.kl is None else _sum_by_row(pooled.kl, pooled.packing),
+            kl_weight=pooled.kl_weight,
+            attention_penalty=None if pooled.penalty is None else _sum_by_row(pooled.penalty, pooled.packing),
+        )
+
+
+def _unpack_weights(weights: Tensor, packing: Packing) -> Tensor:
+    """(heads, N) -> (batch, heads, words)"""
+    return packing.unpack_words(weights.t()).transpose(1, 2)
+
+
+def _sum_by_row(values: Tensor, packing: Packing) -> Tensor:
+    """Sum a figure of sentences over those of each row. (U,) -> (batch,)"""
+    return packing.unpack_sentences(values[:, None]).sum((1, 2))
+
+
+class ClassifierLayer(nn.Linear):
+    """A hidden layer of the classifier: batch normalisation and dropout on its input, then linear and LeakyReLU."""
+
+    def __init__(self, config: DSAConfig, input_size: int, output_size: int) -> None:
+        super().__init__(input_size, output_size)
+        self.norm = nn.BatchNorm1d(input_size, eps=config.batch_norm_eps)
+        self.dropout_rate = config.classifier_dropout
+        self.negative_slope = config.negative_slope
+
+    def forward(self, input: Tensor) -> Tensor:
+        """(batch, input_size) -> (batch, output_size)"""
+        features = dropout(self.norm(input), self.dropout_rate, self.training)
+        return F.leaky_relu(super().forward(features), self.negative_slope)
+
+
+def pair_features(first: Tensor, second: Tensor, config: DSAConfig) -> Tensor:
+    """What the classifier sees of pairs (heuristic matching, Section 4.1, and cosines), by `config.pair_features`.
+
+    (batch, m * d_o) twice -> (batch, config.classifier_input_size)
+    """
+    parts = []
+    for name in config.pair_features:
+        if name == "first":
+            parts.append(first)
+        elif name == "second":
+            parts.append(second)
+        elif name == "difference":
+            parts.append((first - second).abs())
+        elif name == "product":
+            parts.append(first * second)
+        else:
+            parts.append(F.cosine_similarity(first, second)[:, None])
+            if config.num_attention_heads > 1:
+                shape = (config.num_attention_heads, -1)
+                parts.append(F.cosine_similarity(first.unflatten(1, shape), second.unflatten(1, shape), dim=-1))
+    return torch.cat(parts, dim=-1)
+
+
+class DSAForSequenceClassification(DSAPreTrainedModel):
+    """A classifier of sentences, or of pairs seen as one label, by `config.sentences_per_row`.
+
+    A pair's features are those of heuristic matching, [p; h; |p - h|; p * h] (Section 4.1), or what the config says.
+    """
+
+    accepts_loss_kwargs = False  # a Trainer's num_items_in_batch counts neither samples nor the loss's other terms
+
+    def __init__(self, config: DSAConfig) -> None:
+        super().__init__(config)
+        self.num_labels = cast(int, config.num_labels)
+        self.loss_type = "ForSequenceClassification"  # transformers' guess from the class name fails for DSAForNLI
+        self.dsa = DSAModel(config)
+        sizes = [config.classifier_input_size, *config.classifier_hidden_sizes]
+        self.classifier = nn.Sequential(
+            *(ClassifierLayer(config, *pair) for pair in itertools.pairwise(sizes)),
+            nn.Linear(sizes[-1], self.num_labels),
+        )
+        self.post_init()
+        self.apply_freezing()
+
+    @can_return_tuple
+    def forward(
+        self,
+        input_ids: Tensor | None = None,
+        attention_mask: Tensor | None = None,
+        token_type_ids: Tensor | None = None,
+        inputs_embeds: Tensor | None = None,
+        labels: Tensor | None = None,
+        output_attentions: bool | None = None,
+        output_hidden_states: bool | None = None,
+        **kwargs: Any,
+    ) -> DSAClassifierOutput:
+        """Classify the rows of a batch.
+
+        Args:
+            input_ids: As for [`DSAModel`]. (batch, words)
+            attention_mask: As for [`DSAModel`]. (batch, words)
+            token_type_ids: As for [`DSAModel`]. (batch, words)
+            inputs_embeds: As for [`DSAModel`]. (batch, words, d_0)
+            labels: Classes, or numbers for a regression. (batch,)
+            output_attentions: Also return the attention weights.
+            output_hidden_states: Also return all layers' words.
+            **kwargs: Handed to the loss function.
+
+        Returns:
+            [`DSAClassifierOutput`]
+        """
+        outputs = self.dsa(
+            input_ids,
+            attention_mask=attention_mask,
+            token_type_ids=token_type_ids,
+            inputs_embeds=inputs_embeds,
+            labels=labels,
+            output_attentions=output_attentions,
+            output_hidden_states=output_hidden_states,
+            output_words=False,
+            return_dict=True,
+        )
+        vectors = outputs.vector_samples  # (samples, batch, 1 or 2, m * d_o)
+        if vectors is None:
+            pair = (outputs.pooler_output, outputs.second_pooler_output)
+            vectors = torch.stack([vector for vector in pair if vector is not None], dim=1)[None]
+        samples = vectors.shape[0]
+        first = vectors[:, :, 0].flatten(0, 1)  # (samples * batch, m * d_o)
+        features = first
+        if self.config.sentences_per_row == 2:
+            features = pair_features(first, vectors[:, :, 1].flatten(0, 1), self.config)
+        if not self.config.classifier_hidden_sizes:
+            features = dropout(features, self.config.classifier_dropout, self.training)
+        sampled_logits = self.classifier(features)  # (samples * batch, num_labels)
+        logits, probabilities_std = sampled_logits, None
+        if samples > 1:
+            log_probabilities = sampled_logits.view(samples, -1, self.num_labels).log_softmax(-1)
+            logits = log_probabilities.logsumexp(0) - math.log(samples)  # (batch, num_labels)
+            probabilities_std = log_probabilities.exp().std(0)
+
+        loss = reconstruction_loss = None
+        if labels is not None:
+            if outputs.kl is not None:  # E_q[log p(y|z)], and not the logarithm of a mean
+                labels, scored = labels.repeat(samples), sampled_logits
+            else:
+                scored = logits
+            loss = self.loss_function(labels=labels, pooled_logits=scored, config=self.config, **kwargs)
+            if outputs.kl is not None or outputs.attention_penalty is not None:
+                reconstruction_loss = loss
+            if outputs.kl is not None:
+                loss = loss + outputs.kl_weight * outputs.kl.mean()
+            if outputs.attention_penalty is not None:
+                loss = loss + self.config.attention_penalty * outputs.attention_penalty.mean()
+        return DSAClassifierOutput(
+            loss=loss,
+            logits=logits,
+            hidden_states=outputs.hidden_states,
+            attentions=outputs.attentions,
+            attentions_std=outputs.attentions_std,
+            probabilities_std=probabilities_std,
+            reconstruction_loss=reconstruction_loss,
+            kl=outputs.kl,
+            kl_weight=outputs.kl_weight,
+            attention_penalty=outputs.attention_penalty,
+        )
+
+
+class DSAForNLI(DSAForSequenceClassification):
+    """Natural language inference: the relation of a premise and a hypothesis, which stand in one row."""
+
+    def __init__(self, config: DSAConfig) -> None:
+        if config.sentences_per_row != 2:
+            raise ValueError(f"DSAForNLI reads pairs: set sentences_per_row=2, got {config.sentences_per_row}.")
+        super().__init__(config)
+
+
+__all__ = [
+    "DSAClassifierOutput",
+    "DSAForNLI",
+    "DSAForSequenceClassification",
+    "DSAModel",
+    "DSAModelOutput",
+    "DSAPreTrainedModel",
+]

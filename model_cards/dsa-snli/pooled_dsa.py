@@ -1,0 +1,41 @@
+"""What every pooling returns, and the sum that most of them make."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from .packing_dsa import Packing
+
+
+@dataclass
+class Pooled:
+    """Vectors of the distinct sentences, and what else a pooling knows of them.
+
+    Attributes:
+        vectors: (samples, U, width); one sample but for a latent variable.
+        attentions: Attention weights, such as those of each iteration; each (heads, N), the mean over samples.
+        packing: What U and N count: the packing that came in, or a finer one.
+        attentions_std: Spread of the last of `attentions` over samples, where there are several. (heads, N)
+        kl: KL(q || p) of the latent variables of each sentence, where there is a posterior. (U,)
+        kl_weight: Its factor in the loss at this point of the training. ()
+        penalty: ||A A^T - I||_F^2 of each sentence, for structured self-attention. (U,)
+    """
+
+    vectors: Tensor
+    attentions: list[Tensor]
+    packing: Packing
+    attentions_std: Tensor | None = None
+    kl: Tensor | None = None
+    kl_weight: Tensor | None = None
+    penalty: Tensor | None = None
+
+
+def at_least_float32(tensor: Tensor) -> Tensor:
+    """Attention weights and sums over long sentences lose too much in half precision."""
+    return tensor.float() if tensor.dtype in (torch.bfloat16, torch.float16) else tensor
+
+
+def sum_words(weights: Tensor, words: Tensor, packing: Packing) -> Tensor:
+    """Each head's weighted sum of the same words, s = H a. (heads, N), (N, d_c) -> (U, heads * d_c)"""
+    return packing.weighted_sum(weights, at_least_float32(words)).transpose(0, 1).flatten(1).to(words.dtype)

@@ -1,0 +1,168 @@
+"""Poolings: packed encoded words in, one vector a sentence out. `POOLINGS` maps `config.pooling` to its class.
+
+Each pooling's forward takes the encoded words (N, d_c), the [`Packing`] that tells which of them make a sentence, and
+the class of each row (B,) where the model is told them, and returns a [`Pooled`].
+"""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from .configuration_dsa import DSAConfig
+from .packing_dsa import Packing
+from .pooled_dsa import Pooled, at_least_float32, sum_words
+from .rows_dsa import RowConv1d
+from .variational_dsa import PairwisePooling, VariationalSelfAttention
+
+
+def dynamic_routing(values: Tensor, packing: Packing, iterations: int, scale: float) -> tuple[Tensor, list[Tensor]]:
+    """Algorithm 1: attention whose weight vector z_j is computed from the sentence itself.
+
+    Gradients flow through every iteration. The update of q after the last one is left out: nothing reads it.
+
+    Args:
+        values: x_hat_{j|i}, (heads, N, d_o).
+        packing: Which words make a sentence.
+        iterations: r, at least 1.
+        scale: Factor on the agreement x_hat . z.
+
+    Returns:
+        z, (U, heads, d_o), and the attention weights a of every iteration, each (heads, N).
+    """
+    logits = values.new_zeros(values.shape[:2])  # (heads, N)
+    attentions = []
+    for iteration in range(iterations):
+        weights = packing.softmax(logits)  # (heads, N)
+        attentions.append(weights)
+        vectors = packing.weighted_sum(weights, values).tanh()  # (heads, U, d_o)
+        if iteration < iterations - 1:
+            agreement = (values * vectors.index_select(1, packing.sentence_of_word)).sum(-1)  # (heads, N)
+            logits = logits + scale * agreement
+    return vectors.transpose(0, 1), attentions
+
+
+class DynamicSelfAttention(nn.Module):
+    """Dynamic self-attention with m heads: projection (Eq. 6), routing (Algorithm 1), concatenation (Eq. 7)."""
+
+    def __init__(self, config: DSAConfig) -> None:
+        super().__init__()
+        self.projection = RowConv1d(config.encoded_size, config.sentence_embedding_size)  # W_j, b_j for all j
+        self.heads, self.head_size = config.num_attention_heads, config.attention_head_size
+        self.iterations = config.routing_iterations
+        self.scale = config.routing_scale
+        self.negative_slope = config.negative_slope
+
+    def forward(self, words: Tensor, packing: Packing, classes: Tensor | None = None) -> Pooled:
+        """(N, d_c) -> vectors (1, U, m * d_o) and the weights of every iteration, each (heads, N)."""
+        values = F.leaky_relu(self.projection(words), self.negative_slope)  # (N, m * d_o)
+        values = values.view(-1, self.heads, self.head_size).transpose(0, 1).contiguous()  # (heads, N, d_o)
+        vectors, attentions = dynamic_routing(at_least_float32(values), packing, self.iterations, self.scale)
+        return Pooled(vectors.flatten(1).to(words.dtype)[None], attentions, packing)
+
+
+class StaticSelfAttention(nn.Module):
+    """Self-attention with a learnt weight vector v (Eq. 1), the paper's baseline, over the same projected words.
+
+    With m heads v is a weight matrix, as the text after Eq. 1 says, and each head sums its own d_o of the projection.
+    """
+
+    def __init__(self, config: DSAConfig) -> None:
+        super().__init__()
+        size = config.sentence_embedding_size
+        self.projection = RowConv1d(config.encoded_size, size)
+        self.hidden = RowConv1d(size, config.attention_hidden_size, bias=False)  # W
+        self.score = nn.Linear(config.attention_hidden_size, config.num_attention_heads, bias=False)  # v
+        self.heads = config.num_attention_heads
+        self.negative_slope = config.negative_slope
+
+    def forward(self, words: Tensor, packing: Packing, classes: Tensor | None = None) -> Pooled:
+        """(N, d_c) -> vectors (1, U, m * d_o) and the weights, (m, N)."""
+        values = F.leaky_relu(self.projection(words), self.negative_slope)  # (N, m * d_o)
+        scores = self.score(torch.tanh(self.hidden(values))).t()  # (m, N)
+        weights = packing.softmax(at_least_float32(scores))
+        by_head = at_least_float32(values).unflatten(1, (self.heads, -1)).transpose(0, 1)  # (m, N, d_o)
+        vectors = packing.weighted_sum(weights, by_head).transpose(0, 1).flatten(1)  # (U, m * d_o)
+        return Pooled(vectors.to(words.dtype)[None], [weights], packing)
+
+
+class MeanPooling(nn.Module):
+    """The mean of the words, which is attention with equal weights."""
+
+    def __init__(self, config: DSAConfig) -> None:
+        super().__init__()
+
+    def forward(self, words: Tensor, packing: Packing, classes: Tensor | None = None) -> Pooled:
+        """(N, d_c) -> vectors (1, U, d_c) and the weights, (1, N)."""
+        weights = packing.softmax(at_least_float32(words).new_zeros(1, words.shape[0]))
+        return Pooled(sum_words(weights, words, packing)[None], [weights], packing)
+
+
+class MaxPooling(nn.Module):
+    """The maximum of each channel over the words; a sentence without words gives 0.
+
+    Its attention, which nothing learns from, is the share of the channels that each word decides.
+    """
+
+    def __init__(self, config: DSAConfig) -> None:
+        super().__init__()
+
+    def forward(self, words: Tensor, packing: Packing, classes: Tensor | None = None) -> Pooled:
+        """(N, d_c) -> vectors (1, U, d_c) and the weights, (1, N)."""
+        sentences = packing.sentence_of_word
+        index = sentences[:, None].expand_as(words)
+        lowest = words.new_full((packing.lengths.shape[0], words.shape[1]), -torch.inf)
+        highest = lowest.scatter_reduce(0, index, words, "amax")  # (U, d_c)
+        decides = (words.detach() == highest.detach().index_select(0, sentences)).float()  # (N, d_c)
+        ties = decides.new_zeros(highest.shape).index_add_(0, sentences, decides)  # (U, d_c)
+        weights = (decides / ties.index_select(0, sentences)).mean(1)  # (N,)
+        vectors = highest.masked_fill(packing.lengths[:, None] == 0, 0.0)
+        return Pooled(vectors[None], [weights[None]], packing)
+
+
+class LastPooling(nn.Module):
+    """The last state of each direction of a BiLSTM: forwards at the last word, backwards at the first."""
+
+    def __init__(self, config: DSAConfig) -> None:
+        super().__init__()
+
+    def forward(self, words: Tensor, packing: Packing, classes: Tensor | None = None) -> Pooled:
+        """(N, 2u) -> vectors (1, U, 2u); there are no weights."""
+        words = torch.cat([words, words.new_zeros(1, words.shape[1])])  # a row for the sentences without words
+        empty = packing.lengths == 0
+        first = packing.offsets.masked_fill(empty, words.shape[0] - 1)
+        last = (packing.offsets + packing.lengths - 1).masked_fill(empty, words.shape[0] - 1)
+        forwards, backwards = words.chunk(2, dim=1)  # (N + 1, u)
+        return Pooled(torch.cat([forwards[last], backwards[first]], dim=1)[None], [], packing)
+
+
+class StructuredSelfAttention(nn.Module):
+    """Self-attention with r hops over the encoded words: Lin et al., "A Structured Self-attentive Sentence Embedding".
+
+    A = softmax(W_s2 tanh(W_s1 H^T)), M = A H, flattened; the penalty ||A A^T - I||_F^2 keeps the hops apart.
+    """
+
+    def __init__(self, config: DSAConfig) -> None:
+        super().__init__()
+        self.hidden = RowConv1d(config.encoded_size, config.attention_hidden_size, bias=False)  # W_s1
+        self.score = nn.Linear(config.attention_hidden_size, config.num_attention_heads, bias=False)  # W_s2
+
+    def forward(self, words: Tensor, packing: Packing, classes: Tensor | None = None) -> Pooled:
+        """(N, d_c) -> vectors (1, U, r * d_c), the weights, (r, N), and the penalty."""
+        scores = self.score(torch.tanh(self.hidden(words))).t()  # (r, N)
+        weights = packing.softmax(at_least_float32(scores))
+        vectors = sum_words(weights, words, packing)  # (U, r * d_c)
+        overlaps = packing.weighted_sum(weights, weights.t())  # (r, U, r) A A^T
+        identity = torch.eye(weights.shape[0], dtype=overlaps.dtype, device=overlaps.device)[:, None]
+        return Pooled(vectors[None], [weights], packing, penalty=(overlaps - identity).square().sum((0, 2)))
+
+
+POOLINGS: dict[str, type[nn.Module]] = {
+    "mean": MeanPooling,
+    "max": MaxPooling,
+    "last": LastPooling,
+    "static": StaticSelfAttention,
+    "structured": StructuredSelfAttention,
+    "dynamic": DynamicSelfAttention,
+    "self_attention": PairwisePooling,
+    "variational": VariationalSelfAttention,
+}
