@@ -1,0 +1,108 @@
+"""The handler of Inference Endpoints, as they call it: in a process that has the repository, but not this package."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from repository_clients import PAIRS, SENTENCES, Result, answer_requests, run_repository_client, vectors_of
+from small_repositories import NLI_LABELS, Saved, offline_environment, save_system
+from small_runs import small_tokenizer
+
+PAIR_AS_TEXT = " [SEP] ".join(PAIRS[0].values())
+REQUESTS: dict[str, Result] = {
+    "pair": {"inputs": PAIRS[0]},
+    "pair as a text": {"inputs": PAIR_AS_TEXT},
+    "pairs": {"inputs": PAIRS},
+    "all classes": {"inputs": PAIRS, "parameters": {"top_k": None}},
+    "two classes": {"inputs": PAIRS[0], "parameters": {"top_k": 2}},
+    "no parameters": {"inputs": PAIRS[0], "parameters": None},
+    "vector": {"inputs": SENTENCES[0], "parameters": {"task": "sentence-embedding"}},
+    "vectors": {"inputs": SENTENCES, "parameters": {"task": "sentence-embedding"}},
+    "unit vectors": {"inputs": SENTENCES, "parameters": {"task": "sentence-embedding", "normalize": True}},
+    "other task": {"inputs": SENTENCES[0], "parameters": {"task": "translation"}},
+    "no inputs": {"parameters": {"top_k": 2}},
+    "empty inputs": {"inputs": []},
+    "empty text": {"inputs": ""},
+}
+NOTHING = 'ValueError: Give "inputs": a text, {"text": ..., "text_pair": ...}, or a list of either.'
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("endpoint")
+
+
+def ask(place: Path, saved: Saved, requests: dict[str, Result]) -> Result:
+    """The handler's tasks, and its answers by the names of the requests."""
+    environment = offline_environment(place / "home")
+    arguments: Result = {"folder": str(saved.folder), "requests": list(requests.values())}
+    found = run_repository_client(environment, place, answer_requests, **arguments)
+    return {"tasks": found["tasks"], **dict(zip(requests, found["answers"], strict=True))}
+
+
+@pytest.fixture(scope="module")
+def classifier(place: Path) -> Saved:
+    return save_system(place, "nli")
+
+
+@pytest.fixture(scope="module")
+def answers(place: Path, classifier: Saved) -> Result:
+    return ask(place, classifier, REQUESTS)
+
+
+def check_vectors(given: Any, saved: Saved, normalize: bool = False) -> None:
+    expected = torch.tensor(vectors_of(saved.base, small_tokenizer()))
+    if normalize:
+        expected = torch.nn.functional.normalize(expected)
+    torch.testing.assert_close(torch.tensor(given), expected)
+
+
+@pytest.mark.slow
+def test_classes(answers: Result, classifier: Saved) -> None:
+    assert answers["tasks"] == ["text-classification", "sentence-embedding"]
+    batch = small_tokenizer()(*map(list, zip(*(pair.values() for pair in PAIRS), strict=True)), padding=True)
+    with torch.no_grad():
+        scores = classifier.model(**batch.convert_to_tensors("pt")).logits.softmax(-1).tolist()
+    expected = [dict(zip(NLI_LABELS.values(), row, strict=True)) for row in scores]
+    for given, right in zip(answers["all classes"], expected, strict=True):
+        assert {answer["label"]: answer["score"] for answer in given} == pytest.approx(right, abs=1e-6)
+    assert answers["pairs"] == [classes[0] for classes in answers["all classes"]]
+    assert answers["two classes"] == answers["all classes"][0][:2]
+
+
+@pytest.mark.slow
+def test_one_pair(answers: Result) -> None:
+    best = answers["pairs"][0]
+    assert answers["pair"] == answers["no parameters"] == best
+    assert answers["pair as a text"] == [best]  # as the text-classification pipeline does
+
+
+@pytest.mark.slow
+def test_vectors_of_a_classifiers_repository(answers: Result, classifier: Saved) -> None:
+    check_vectors(answers["vectors"], classifier)
+    check_vectors(answers["unit vectors"], classifier, normalize=True)
+    assert answers["vector"] == answers["vectors"][0]
+
+
+@pytest.mark.slow
+def test_wrong_requests_get_a_sentence(answers: Result) -> None:
+    tasks = "text-classification, sentence-embedding"
+    assert answers["other task"] == f"ValueError: There is no task 'translation' here: give one of {tasks}."
+    assert answers["no inputs"] == answers["empty inputs"] == answers["empty text"] == NOTHING
+
+
+@pytest.mark.slow
+def test_a_repository_without_classes(place: Path) -> None:
+    encoder = save_system(place, "encoder")
+    requests: dict[str, Result] = {
+        "vectors": {"inputs": SENTENCES},
+        "unit vectors": {"inputs": SENTENCES, "parameters": {"normalize": True}},
+        "classes": {"inputs": SENTENCES, "parameters": {"task": "text-classification"}},
+    }
+    found = ask(place, encoder, requests)
+    assert found["tasks"] == ["sentence-embedding"]
+    check_vectors(found["vectors"], encoder)
+    check_vectors(found["unit vectors"], encoder, normalize=True)
+    sentence = "There is no task 'text-classification' here: give one of sentence-embedding."
+    assert found["classes"] == f"ValueError: {sentence}"
