@@ -30,7 +30,7 @@ class SentenceEmbeddingPipeline(Pipeline):
         return cast(PreTrainedTokenizerBase, self.tokenizer)(input_, return_tensors="pt")
 
     def _forward(self, input_tensors: Any, **_: Any) -> Any:
-        return {"vectors": self.model(**input_tensors).pooler_output}
+        return {"vectors": self.model.base_model(**input_tensors).pooler_output}  # a head has logits only
 
     def postprocess(
         self, model_outputs: dict[str, Tensor], normalize: bool = False, return_tensors: bool = False

@@ -77,5 +77,5 @@ def test_its_card_is_what_the_command_writes(tmp_path: Path) -> None:
 def test_it_knows_a_contradiction_and_shows_four_heads() -> None:
     classify = pipeline("text-classification", str(FOLDER))
     assert classify("A man is playing a guitar on stage. [SEP] A man is asleep.")[0]["label"] == "contradiction"
-    drawn = attention_rows(classify.model, classify.tokenizer, "A man is asleep.", "Nobody sings.")
+    drawn = attention_rows(classify.model, AutoTokenizer.from_pretrained(FOLDER), "A man is asleep.", "Nobody sings.")
     assert [row.weights.shape for row in drawn] == [(4, 5), (4, 3)]

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -92,8 +93,10 @@ def home(tmp_path: Path) -> Path:
     with zipfile.ZipFile(SAMPLE_VECTORS) as sample, zipfile.ZipFile(tmp_path / "glove.6B.zip", "w") as archive:
         archive.writestr("glove.6B.50d.txt", "word" + " 0" * 50 + "\n")  # the real archive holds four files
         archive.writestr("glove.6B.100d.txt", sample.read(sample.namelist()[0]))
-    for name in ("run_glue_style", "model_cards"):
-        (tmp_path / name).symlink_to(ROOT / name)
+    (tmp_path / "run_glue_style").symlink_to(ROOT / "run_glue_style")
+    shutil.copytree(
+        ROOT / "model_cards" / "dsa-snli", tmp_path / "model_cards" / "dsa-snli"
+    )  # a push completes its card
     return tmp_path
 
 

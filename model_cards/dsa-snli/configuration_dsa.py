@@ -89,6 +89,7 @@ class DSAConfig(PreTrainedConfig):
             A layer without dropout is never scaled.
         deduplicate_sentences: Encode a sentence that stands several times in a batch once. In training its copies then
             share one dropout mask, and those with one label share the samples of their latent variables.
+        fold_embeddings: `from_pretrained` calls `fold_embeddings()`, which makes prediction faster and takes memory.
 
     Unknown keys are kept as attributes, as in every transformers config, but a warning names those that look like a
     misspelt field.
@@ -151,11 +152,14 @@ class DSAConfig(PreTrainedConfig):
     negative_slope: float | int = 0.01
     initializer_scaling: Literal["keep_prob", "dropout_rate", "none"] = "keep_prob"
     deduplicate_sentences: bool = True
+    fold_embeddings: bool = False
 
     def __post_init__(self, **kwargs: Any) -> None:
         """Warn of keys that look like a misspelt field."""
         super().__post_init__(**kwargs)
         self.architectures = self.architectures or []  # AutoModel searches it, also before any model was saved
+        if self.label2id is None and self.id2label is not None:  # zero-shot classification looks labels up by name
+            self.label2id = {str(name): int(number) for number, name in self.id2label.items()}
         known = {field.name for field in fields(self)}
         for name in set(vars(self)) - known:
             guess = difflib.get_close_matches(name, known, n=1, cutoff=0.8)

@@ -1,0 +1,101 @@
+"""The dense CNN for prediction: all that depends on one word alone is looked up, not computed.
+
+A word's first layer in each branch is a function of the word, so what the first layer sends to every later one is a
+table with a row for each word and each place of the kernel. Half of the multiplications of single DSA become look-ups.
+"""
+
+from typing import cast
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from .encoders_dsa import DenseBranch, DenseCNN
+from .packing_dsa import Packing
+from .rows_dsa import ConvLayer, convolve_rows, padded_count
+
+
+class FoldedBranch(nn.Module):
+    """Phi_k with its first layer, and what that sends to the L layers behind it, as a table."""
+
+    table: Tensor
+
+    def __init__(self, first: Tensor, weights: list[Tensor], biases: list[Tensor], negative_slope: float) -> None:
+        """Fold a branch.
+
+        Args:
+            first: What the first layer makes of each word of the vocabulary. (V, d_1)
+            weights: Of the dense layers, first to last, each (d_l, its inputs, k).
+            biases: Of the dense layers, each (d_l,).
+            negative_slope: Of the LeakyReLU.
+        """
+        super().__init__()
+        width, self.growth, self.kernel = first.shape[1], weights[0].shape[0], weights[0].shape[2]
+        self.negative_slope = negative_slope
+        from_first = torch.cat([weight[:, :width] for weight in weights])  # (L * d_l, d_1, k)
+        table = torch.einsum("vi,oik->vko", first, from_first)  # (V, k, L * d_l)
+        table[:, self.kernel // 2] += torch.cat(biases)
+        outside = table.new_zeros(1, *table.shape[1:])  # what a window meets beyond a sentence's ends
+        self.register_buffer("table", torch.cat([table, outside]).flatten(0, 1), persistent=False)
+        # What each dense layer sends to all that follow, side by side.
+        for source in range(len(weights) - 1):
+            start = width + source * self.growth
+            to_later = torch.cat([weight[:, start : start + self.growth] for weight in weights[source + 1 :]])
+            self.register_buffer(f"to_later_{source}", to_later, persistent=False)  # (later * d_l, d_l, k)
+
+    def forward(self, ids: Tensor, inside: Tensor) -> Tensor:
+        """Ids with V between sentences and k // 2 times at both ends, (rows, 1) -> the dense layers, (rows, L * d_l)"""
+        windows = ids.unfold(0, self.kernel, 1)  # (rows, k)
+        places = torch.arange(self.kernel, device=ids.device)
+        waiting = F.embedding_bag(windows * self.kernel + places, self.table, mode="sum")  # (rows, L * d_l)
+        layers = []
+        while True:
+            layers.append(F.leaky_relu(waiting[:, : self.growth], self.negative_slope) * inside)
+            if waiting.shape[1] == self.growth:
+                return torch.cat(layers, dim=1)
+            to_later = self.get_buffer(f"to_later_{len(layers) - 1}")
+            waiting = waiting[:, self.growth :] + convolve_rows(layers[-1], to_later)
+
+
+class FoldedDenseCNN(nn.Module):
+    """[`DenseCNN`] over a fixed word table, equal to it in prediction up to rounding.
+
+    It holds (sum of k * L * d_l over the branches) + d_c numbers for each word of the vocabulary: 2,700 in single DSA.
+    """
+
+    words: Tensor
+    compression: Tensor
+
+    @torch.no_grad()
+    def __init__(self, encoder: DenseCNN, table: Tensor) -> None:
+        """Fold an encoder over the word table (V, d_0)."""
+        super().__init__()
+        self.outside, self.gap = table.shape[0], encoder.gap
+        self.negative_slope = encoder.compression.negative_slope
+        weight = encoder.compression.weight[:, :, 0]  # (d_c, inputs)
+        branches, of_layers, start = [], [], 0
+        words = F.linear(table, weight[:, -table.shape[1] :], encoder.compression.bias)  # (V, d_c)
+        for branch in cast(list[DenseBranch], encoder.branches):
+            first = F.leaky_relu(F.linear(table, branch.first.weight[:, :, 0], branch.first.bias), self.negative_slope)
+            layers = cast(list[ConvLayer], branch.layers)
+            weights, biases = [layer.weight for layer in layers], [cast(Tensor, layer.bias) for layer in layers]
+            branches.append(FoldedBranch(first, weights, biases, self.negative_slope))
+            words += F.linear(first, weight[:, start : start + first.shape[1]])
+            of_layers.append(weight[:, start + first.shape[1] : start + branch.output_size])
+            start += branch.output_size
+        self.branches = nn.ModuleList(branches)
+        self.register_buffer("words", words, persistent=False)
+        self.register_buffer("compression", torch.cat(of_layers, dim=1), persistent=False)  # (d_c, branches * L * d_l)
+
+    def forward(self, ids: Tensor, packing: Packing) -> Tensor:
+        """Ids of packed words (N,) -> X^c (N, d_c)"""
+        places, total = packing.gapped_rows(self.gap)
+        rows = padded_count(max(total, 1))
+        gapped = ids.new_full((rows + 2 * self.gap,), self.outside).index_copy_(0, places + self.gap, ids)
+        inside = self.words.new_zeros(rows, 1).index_fill_(0, places, 1.0)  # (rows, 1)
+        layers = []
+        for branch in cast(list[FoldedBranch], self.branches):
+            margin = self.gap - branch.kernel // 2
+            layers.append(branch(gapped[margin : gapped.shape[0] - margin], inside))
+        encoded = F.linear(torch.cat(layers, dim=1).index_select(0, places), self.compression)
+        return F.leaky_relu(encoded + self.words.index_select(0, ids), self.negative_slope)
