@@ -1,4 +1,4 @@
-"""The command `dsa`: make a model folder from word vectors, draw a model's attention, push a model to the Hub."""
+"""The command `dsa`: make a model folder from word vectors, draw attention, encode sentences, push to the Hub."""
 
 import argparse
 import logging
@@ -16,9 +16,12 @@ from transformers import AutoConfig, AutoModel, AutoModelForSequenceClassificati
 from transformers.utils import logging as transformers_logging
 
 from .building import build_model, vocabulary_from_texts, vocabulary_from_vectors
+from .bulk_encoding import SHARD_SIZE, BulkOptions, Process, check_output, encode_bulk
 from .configuration_dsa import DSAConfig
+from .encoding import BATCH_SIZE, DTYPES, SentenceEncoder
 from .modeling_dsa import DSAForNLI, DSAForSequenceClassification, DSAModel, DSAPreTrainedModel
 from .publishing import PLACEHOLDER, NotPushedError, push_folder, validate
+from .sentence_sources import open_sentences
 from .text_files import read_texts
 
 logger = logging.getLogger(__name__)
@@ -128,6 +131,50 @@ def _parser() -> argparse.ArgumentParser:
         metavar="FILE",
         help="Picture to write: .png, .svg or .pdf; default: %(default)s.",
     )
+
+    text = "Turn sentences into vectors: any number of them, in memory that stays flat."
+    encode = commands.add_parser("encode", help=text, description=text, allow_abbrev=False)
+    encode.set_defaults(run=_encode)
+    encode.add_argument(
+        "input",
+        metavar="INPUT",
+        help="Sentences: .txt with one a line, .jsonl, .csv, .tsv or .parquet, each also with .gz behind; or a data "
+        "set's Hub id or folder.",
+    )
+    encode.add_argument(
+        "output",
+        type=Path,
+        metavar="OUTPUT",
+        help="file.npy; or a folder, for Parquet files of --shard_size rows each. Only a folder can be written by "
+        "several processes (accelerate launch or torchrun), and gone on with after a stop, by the same command.",
+    )
+    encode.add_argument("--model", required=True, metavar="MODEL", help="Folder or Hub id of a model.")
+    encode.add_argument(
+        "--text_column", metavar="NAME", help="Column of the sentences; default: 'text', or the only one."
+    )
+    encode.add_argument("--split", metavar="NAME", help="Split of a data set; default: the only one.")
+    encode.add_argument(
+        "--batch_size",
+        type=_whole_number(1, sys.maxsize),
+        default=BATCH_SIZE,
+        metavar="N",
+        help="Sentences that the model sees at once; default: %(default)s, for a CPU.",
+    )
+    encode.add_argument("--normalize", action="store_true", help="Give every vector the length 1.")
+    encode.add_argument(
+        "--dtype",
+        choices=DTYPES,
+        default="float32",
+        help="Of the vectors; int8 keeps their direction, for cosines; default: %(default)s.",
+    )
+    encode.add_argument(
+        "--shard_size",
+        type=_whole_number(1, sys.maxsize),
+        default=SHARD_SIZE,
+        metavar="ROWS",
+        help="Rows of a file in a folder; default: %(default)s.",
+    )
+    encode.add_argument("--overwrite", action="store_true", help="Replace what is there and start again.")
 
     text = "Push a model's folder to the Hub in one commit: weights, code, tokenizer, card and results."
     push = commands.add_parser("push", help=text, description=text, allow_abbrev=False)
@@ -243,6 +290,29 @@ def _draw(arguments: argparse.Namespace) -> None:
     tokenizer = _load(AutoTokenizer, arguments.model, "tokenizer")
     path = draw_attention(attention_rows(model, tokenizer, arguments.text, arguments.text_pair), arguments.output)
     logger.info(f"The picture is in {path}.")
+
+
+def _encode(arguments: argparse.Namespace) -> None:
+    output: Path = arguments.output
+    process = Process.from_environment()
+    check_output(output, arguments.overwrite, process)
+    source = open_sentences(arguments.input, arguments.text_column, arguments.split)
+    encoder: SentenceEncoder = _load(SentenceEncoder, arguments.model, "model")
+    options = BulkOptions(
+        batch_size=arguments.batch_size,
+        normalize=arguments.normalize,
+        dtype=arguments.dtype,
+        shard_size=arguments.shard_size,
+        overwrite=arguments.overwrite,
+    )
+    try:
+        rows = encode_bulk(encoder, source, output, options, process)
+    except KeyboardInterrupt:
+        stays = "nothing was written" if output.suffix == ".npy" else "the same command goes on after the last shard"
+        logger.error(f"Stopped; {stays}.")
+        raise SystemExit(130) from None
+    part = f"process {process.rank}'s part of the " if process.count > 1 else "the "
+    logger.info(f"{output} holds {part}vectors of {rows:,} sentences, {encoder.width} numbers each.")
 
 
 def _push(arguments: argparse.Namespace) -> None:

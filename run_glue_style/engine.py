@@ -27,7 +27,7 @@ from accelerate.utils import DataLoaderConfiguration
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
-from torch.utils.data import DataLoader, Subset
+from torch.utils.data import DataLoader, RandomSampler
 from tqdm.auto import tqdm
 from transformers import PreTrainedModel, PreTrainedTokenizerBase, get_scheduler
 from transformers.utils import logging
@@ -35,6 +35,8 @@ from transformers.utils import logging
 from .arguments import RunArguments, TrainingRecipe
 from .batch_norm import recalibrate_batch_norm
 from .collation import PadRows
+from .global_batch_norm import share_batch_norm
+from .global_batches import GlobalBatches
 from .grouping import GroupedSampler
 from .weight_average import WeightAverage
 
@@ -162,28 +164,26 @@ class Trainer:
         Raises:
             ValueError: There are too few rows.
         """
-        if len(train_rows) < 2:
-            raise ValueError(f"Training needs two rows or more for batch normalisation, got {len(train_rows)}.")
+        processes = accelerator.num_processes
+        if len(train_rows) < max(2, processes):
+            raise ValueError(
+                "Training needs two rows or more for batch normalisation, and one for each process: got "
+                f"{len(train_rows)} for {processes}."
+            )
         self.accelerator, self.recipe, self.run, self.output_dir = accelerator, recipe, run, output_dir
         self.tokenizer, self.compute_metrics, self.identity = tokenizer, compute_metrics, dict(identity)
         self.on_checkpoint = on_checkpoint
         self.collate = PadRows(tokenizer.pad_token_id)
-        batch_size = recipe.per_device_train_batch_size
-        sampler = GroupedSampler(groups, run.seed) if groups is not None else None
-        train_loader = DataLoader(
-            train_rows,
-            batch_size=batch_size,
-            shuffle=sampler is None,
-            sampler=sampler,
-            collate_fn=self.collate,
-            # Batch normalisation cannot train on one row.
-            drop_last=len(train_rows) % (batch_size * accelerator.num_processes) == 1,
-        )
+        sampler = GroupedSampler(groups, run.seed) if groups is not None else RandomSampler(train_rows)
+        self.batches = GlobalBatches(sampler, recipe.per_device_train_batch_size, processes)
+        train_loader = DataLoader(train_rows, batch_sampler=self.batches, collate_fn=self.collate)
+        if processes > 1:
+            share_batch_norm(model)
         optimizer = _make_optimizer(model, recipe)
         self.model, self.optimizer, self.train_loader = accelerator.prepare(model, optimizer, train_loader)
         # After prepare: moving a model to its device puts new tensors in the place of its buffers.
         self.average = WeightAverage(self.unwrapped_model(), recipe.average_decay) if recipe.average_decay else None
-        self.calibration_loader = self._calibration_loader(train_rows, sampler)
+        self.calibration_loader = self._calibration_loader(train_rows, list(sampler) if groups is not None else None)
         self.validation_loaders = {name: self._evaluation_loader(rows) for name, rows in validation_rows.items()}
 
         self.steps_per_epoch = math.ceil(len(self.train_loader) / recipe.gradient_accumulation_steps)
@@ -269,16 +269,17 @@ class Trainer:
         prepared: DataLoader[Any] = self.accelerator.prepare(loader)
         return prepared
 
-    def _calibration_loader(self, train_rows: Any, sampler: GroupedSampler | None) -> DataLoader[Any]:
-        """A fixed sample of full training batches, the same on every process."""
-        size = self.recipe.per_device_train_batch_size
-        if sampler is not None:
-            order = list(sampler)
-        else:
+    def _calibration_loader(self, train_rows: Any, order: list[int] | None) -> DataLoader[Any]:
+        """This process's part of a fixed sample of full training batches."""
+        processes = self.accelerator.num_processes
+        if order is None:
             order = torch.randperm(len(train_rows), generator=torch.Generator().manual_seed(self.run.seed)).tolist()
-        sample = order[: self.recipe.batch_norm_batches * size]
-        size = min(size, max(len(sample), 1))
-        return DataLoader(Subset(train_rows, sample), size, drop_last=True, collate_fn=self.collate)
+        size = min(self.recipe.per_device_train_batch_size * processes, len(order))
+        sample = order[: min(self.recipe.batch_norm_batches, len(order) // size) * size]
+        batches = GlobalBatches(sample, -(-size // processes), processes)
+        loader = DataLoader(train_rows, batch_sampler=batches, collate_fn=self.collate)
+        prepared: DataLoader[Any] = self.accelerator.prepare(loader)
+        return prepared
 
     def _make_scheduler(self) -> LRScheduler | ReduceLROnPlateau:
         recipe = self.recipe
@@ -297,14 +298,15 @@ class Trainer:
         return scheduler
 
     def _update(self, batches: Sequence[dict[str, Tensor]], stop_asked: Sequence[int]) -> bool:
-        """Update the weights once, by the mean loss over the rows of `batches`; tell if any process was asked to stop.
+        """Update the weights once; tell if any process was asked to stop.
 
-        accelerate's `accumulate` would weigh batches alike, also the smaller one at the end of an epoch, and divide by
-        the full number of batches where an epoch ends with fewer.
+        The loss is the mean over the rows of `batches` in all processes. accelerate's `accumulate` would weigh batches
+        alike, also the smaller one at the end of an epoch, and divide by the full number of batches where an epoch ends
+        with fewer.
         """
         progress, recipe, accelerator = self.progress, self.recipe, self.accelerator
         self.model.train()
-        rows = sum(len(batch["labels"]) for batch in batches)
+        rows = sum(self.batches.rows_of(progress.batch + number) for number in range(len(batches)))
         words, total = 0, 0.0
         for number, batch in enumerate(batches, 1):
             # Noise is a function of the place in the run, not of what ran before: a resumed run draws the same.
@@ -315,7 +317,8 @@ class Trainer:
                 if recipe.label_smoothing:
                     smoothed = F.cross_entropy(outputs.logits, batch["labels"], label_smoothing=recipe.label_smoothing)
                     loss = loss + smoothed - outputs.get("reconstruction_loss", loss)  # the loss may have other terms
-                loss = loss * (len(batch["labels"]) / rows)
+                # Gradients are averaged over the processes.
+                loss = loss * (len(batch["labels"]) * accelerator.num_processes / rows)
                 accelerator.backward(loss)
             progress.batch += 1
             ids = batch["input_ids"]
@@ -364,8 +367,7 @@ class Trainer:
             self.scheduler.step(loss)
         with self.average.applied() if self.average is not None else nullcontext():
             if self.recipe.batch_norm_batches:
-                batches = (batch.to(self.accelerator.device) for batch in self.calibration_loader)
-                recalibrate_batch_norm(self.unwrapped_model(), batches)
+                recalibrate_batch_norm(self.unwrapped_model(), self.calibration_loader)
             results = {name: self._evaluate(loader) for name, loader in self.validation_loaders.items()}
             chosen, name = next(iter(results.values())), self.recipe.metric_for_best_model
             value = metric_value(chosen, name)

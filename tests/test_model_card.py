@@ -191,7 +191,9 @@ def test_a_model_that_went_on_from_another() -> None:
     assert "The weights of first." in card.text
     assert "Setting none, recipe mine.yaml" in card.text
     assert "Those of that model, 100 numbers a word" in card.text
-    assert "Beside the published figures" not in card.text
+    # No row of the paper's table is its own, so all of them stand beside it.
+    row = next(line for line in card.text.splitlines() if line.startswith("| SST-2 accuracy, in percent |"))
+    assert row.split("|")[3:-1] == [" 87.5 ", " 87.2 ", " 88.2 ", " 88.3 ", " 88.5 "]
     assert "/home/me" not in str(card)
     assert "base_model" not in metadata(card)
     assert_reads_well(card)
