@@ -4,6 +4,7 @@ from transformers import AutoConfig, AutoModel, AutoModelForSequenceClassificati
 from transformers.pipelines import PIPELINE_REGISTRY
 
 from .configuration_dsa import DSAConfig
+from .encoding import SentenceEncoder
 from .modeling_dsa import (
     DSAClassifierOutput,
     DSAForNLI,
@@ -29,4 +30,5 @@ __all__ = [
     "DSAModelOutput",
     "DSAPreTrainedModel",
     "SentenceEmbeddingPipeline",
+    "SentenceEncoder",
 ]

@@ -26,6 +26,7 @@ from .text_files import read_texts
 
 logger = logging.getLogger(__name__)
 
+MOST_FOLDED_WORDS = 50_000  # the tables of single DSA are then half a gigabyte
 HEADS: dict[str, type[DSAPreTrainedModel]] = {
     "model": DSAModel,
     "sequence-classification": DSAForSequenceClassification,
@@ -176,6 +177,13 @@ def _parser() -> argparse.ArgumentParser:
     )
     encode.add_argument("--overwrite", action="store_true", help="Replace what is there and start again.")
 
+    text = "Write a model's ONNX file into its folder, for onnxruntime: checked to be equal to the model."
+    onnx = commands.add_parser("onnx", help=text, description=text, allow_abbrev=False)
+    onnx.set_defaults(run=_onnx)
+    onnx.add_argument("folder", type=Path, metavar="FOLDER", help="Folder of a saved model; the file goes to onnx/.")
+    onnx.add_argument("--int8", action="store_true", help="Write an int8 file too, which is smaller and faster.")
+    onnx.add_argument("--overwrite", action="store_true", help="Replace the ONNX files that are there.")
+
     text = "Push a model's folder to the Hub in one commit: weights, code, tokenizer, card and results."
     push = commands.add_parser("push", help=text, description=text, allow_abbrev=False)
     push.set_defaults(run=_push)
@@ -262,6 +270,14 @@ def _load(loader: Any, source: str, what: str) -> Any:
         ) from error
 
 
+def _load_as_saved(source: str) -> DSAPreTrainedModel:
+    """The classifier of a classifier's folder, or else the encoder."""
+    heads = {DSAForSequenceClassification.__name__, DSAForNLI.__name__}
+    is_classifier = bool(heads & set(_read_config(source).architectures or ()))
+    loader = AutoModelForSequenceClassification if is_classifier else AutoModel
+    return _load(loader, source, "model")  # type: ignore[no-any-return]
+
+
 def _example(head: str, folder: Path) -> str:
     """One line of Python that uses a folder."""
     if head == "model":
@@ -284,9 +300,7 @@ def _draw(arguments: argparse.Namespace) -> None:
         if (error.name or "").partition(".")[0] != "matplotlib":
             raise
         raise ValueError('Drawing needs matplotlib: pip install "dsa-transformers[train]".') from error
-    heads = {DSAForSequenceClassification.__name__, DSAForNLI.__name__}
-    is_classifier = bool(heads & set(_read_config(arguments.model).architectures or ()))
-    model = _load(AutoModelForSequenceClassification if is_classifier else AutoModel, arguments.model, "model")
+    model = _load_as_saved(arguments.model)
     tokenizer = _load(AutoTokenizer, arguments.model, "tokenizer")
     path = draw_attention(attention_rows(model, tokenizer, arguments.text, arguments.text_pair), arguments.output)
     logger.info(f"The picture is in {path}.")
@@ -298,6 +312,8 @@ def _encode(arguments: argparse.Namespace) -> None:
     check_output(output, arguments.overwrite, process)
     source = open_sentences(arguments.input, arguments.text_column, arguments.split)
     encoder: SentenceEncoder = _load(SentenceEncoder, arguments.model, "model")
+    if encoder.model.config.encoder == "dense_cnn" and encoder.model.config.vocab_size <= MOST_FOLDED_WORDS:
+        encoder.model.fold_embeddings()  # type: ignore[operator]  # of DSAModel
     options = BulkOptions(
         batch_size=arguments.batch_size,
         normalize=arguments.normalize,
@@ -313,6 +329,22 @@ def _encode(arguments: argparse.Namespace) -> None:
         raise SystemExit(130) from None
     part = f"process {process.rank}'s part of the " if process.count > 1 else "the "
     logger.info(f"{output} holds {part}vectors of {rows:,} sentences, {encoder.width} numbers each.")
+
+
+def _onnx(arguments: argparse.Namespace) -> None:
+    try:
+        from .onnx_export import export_onnx
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in ("onnx", "onnxruntime", "onnxscript"):
+            raise
+        raise ValueError('ONNX files need more packages: pip install "dsa-transformers[onnx]".') from error
+    folder: Path = arguments.folder
+    output = folder / "onnx"
+    old = sorted(output.glob("*.onnx"))
+    if old and not arguments.overwrite:
+        raise ValueError(f"{old[0]} is there already: give --overwrite to replace it.")
+    for path in export_onnx(_load_as_saved(str(folder)), output, quantize=arguments.int8):
+        logger.info(f"{path} holds the model: {path.stat().st_size / 1e6:.1f} MB.")
 
 
 def _push(arguments: argparse.Namespace) -> None:

@@ -89,7 +89,6 @@ class VariationalSelfAttention(PairwisePooling):
         self.log_std = nn.Linear(width, config.latent_size)  # l_2
         self.posterior_pairs = PairwiseSelfAttention(config, config.encoded_size, width)  # f_phi's reading of H
         self.posterior_joint = nn.Linear(width, width)  # g, with the class's vector
-        # An embedding, made as a layer for He's scale: its inputs would be one-hot.
         self.class_vectors = nn.Linear(cast(int, config.num_labels), width, bias=False)
         self.posterior_mean = nn.Linear(width, config.latent_size)  # l_3
         self.posterior_log_std = nn.Linear(width, config.latent_size)  # l_4
@@ -118,7 +117,8 @@ class VariationalSelfAttention(PairwisePooling):
                 "rows without a class out."
             )
         classes, sentences, word_index, packing = packing.split_by_class(classes, self.class_vectors.in_features)
-        class_vectors = F.embedding(classes, self.class_vectors.weight.t())  # (V, width)
+        one_hot = F.one_hot(classes, self.class_vectors.in_features).to(seen.dtype)  # (V, classes)
+        class_vectors = self.class_vectors(one_hot)  # (V, width)
         if self.latent_of_words:
             units, class_vectors = word_index, class_vectors.index_select(0, packing.sentence_of_word)  # (M, width)
         else:

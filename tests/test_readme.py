@@ -10,6 +10,7 @@ import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 
+import numpy as np
 import pytest
 from loopback_hub import LoopbackHub
 from small_runs import SMALL_SIZES, pairs, small_tokenizer
@@ -118,6 +119,14 @@ def test_dsa_commands_run(home: Path) -> None:
     run_in(home, ["bash", "-euc", block("snippet: dsa")])
     assert (home / "my-model" / "model.safetensors").is_file()
     assert (home / "attention.png").is_file()
+
+
+def test_a_lot_of_text_is_encoded(home: Path) -> None:
+    (home / "sentences.txt").write_text("A man is asleep.\n\nNobody sings.\n", encoding="utf-8")
+    run_in(home, ["bash", "-euc", block("snippet: encode")])
+    assert np.load(home / "vectors.npy").shape == (3, 600)
+    assert [path.name for path in (home / "vectors").glob("*.parquet")] == ["vectors-000000.parquet"]
+    assert run_in(home, [sys.executable, "-c", block("snippet: encoder")]) == "(2, 600)\n"
 
 
 @pytest.fixture
