@@ -1,0 +1,378 @@
+"""What transformers, accelerate and torch do to a model as a whole: loading, offloading, precision, shards, checkpoints
+of the backward pass. Each works here as for any other model, or is refused with a reason.
+"""
+
+import copy
+import json
+import logging
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import accelerate
+import pytest
+import torch
+from small_models import ENCODER_CASES, POOLING_CASES, join_pair, pad_rows, randomize, small_config
+from torch import Tensor, nn
+from transformers import AutoModel, AutoModelForSequenceClassification
+from transformers.modeling_layers import GradientCheckpointingLayer
+
+from modeling_dsa import DSAForNLI, DSAForSequenceClassification, DSAModel
+from modeling_dsa.repository_dsa import write_repository_files
+
+Batch = dict[str, Tensor]
+
+SYSTEMS: dict[str, dict[str, Any]] = {
+    "dynamic": {},
+    **ENCODER_CASES,
+    **POOLING_CASES,
+    "variational, samples": {"pooling": "variational", "num_prediction_samples": 4, "num_training_samples": 3},
+}
+all_systems = pytest.mark.parametrize("changes", SYSTEMS.values(), ids=SYSTEMS.keys())
+
+PAIR_ROWS = [
+    ([5, 6, 7, 8, 9], [10, 11]),
+    ([12], [13]),
+    ([5, 6, 7, 8, 9], [14, 15, 16, 17, 18, 19, 20]),
+    ([], [21, 22]),
+    ([23, 5, 5], []),
+    ([10, 11], [5, 6, 7, 8, 9]),
+]
+
+
+def model_of(changes: dict[str, Any], **more: Any) -> DSAForNLI:
+    model: DSAForNLI = randomize(DSAForNLI(small_config(**changes, **more, sentences_per_row=2))).eval()
+    return model
+
+
+def batch_of_pairs() -> Batch:
+    ids, mask = pad_rows([join_pair(*pair) for pair in PAIR_ROWS], left=[0, 3, 1, 2, 0, 4], right=1)
+    return {"input_ids": ids, "attention_mask": mask}
+
+
+def labelled_batch() -> Batch:
+    return {**batch_of_pairs(), "labels": torch.tensor([0, 1, 2, 0, 1, 2])}
+
+
+def run(model: nn.Module, **inputs: Any) -> Any:
+    """The outputs on the batch; the same noise every time."""
+    torch.manual_seed(0)
+    return model(**batch_of_pairs(), **inputs)
+
+
+def assert_same(model: nn.Module, other: nn.Module) -> None:
+    """Logits, attentions and hidden states are equal, bit for bit."""
+    asked = {"output_attentions": True, "output_hidden_states": True}
+    with torch.no_grad():
+        expected, found = run(model, **asked), run(other, **asked)
+    assert expected.keys() == found.keys()
+    torch.testing.assert_close(dict(found), dict(expected), rtol=0, atol=0)
+
+
+def gradients(model: nn.Module) -> dict[str, Tensor | None]:
+    """Of one step's loss, whose noise is the same every time."""
+    model.zero_grad()
+    torch.manual_seed(0)
+    model(**labelled_batch()).loss.backward()
+    return {name: weight.grad for name, weight in model.named_parameters()}
+
+
+def count_calls(layers: list[nn.Module]) -> list[nn.Module]:
+    """The layers that are called from now on, in order."""
+    called: list[nn.Module] = []
+    for layer in layers:
+        layer.register_forward_pre_hook(lambda module, _: called.append(module))
+    return called
+
+
+def layers_of(part: nn.Module) -> list[nn.Module]:
+    """The layers with weights of their own."""
+    return [module for module in part.modules() if [*module.parameters(recurse=False)]]
+
+
+# Gradient checkpointing
+
+
+@pytest.mark.parametrize("kwargs", [None, {"use_reentrant": True}, {"use_reentrant": False}], ids=str)
+@all_systems
+def test_gradient_checkpointing_computes_layers_twice_and_gives_the_same_gradients(
+    changes: dict[str, Any], kwargs: dict[str, bool] | None
+) -> None:
+    """With dropout, whose masks have to be the same both times."""
+    model = model_of(changes).double().train()  # reentrant checkpoints add gradients up in another order
+    expected = gradients(model)
+    parts = [part for part in model.dsa.encoder.modules() if isinstance(part, GradientCheckpointingLayer)]
+    called = count_calls([layer for part in parts for layer in layers_of(part)])
+    gradients(model)
+    once = called.copy()
+    called.clear()
+    model.activation_checkpointing_enable(kwargs)
+    found = gradients(model)
+    assert len(called) == 2 * len(once)
+    assert set(called) == set(once)
+    assert bool(once) is (model.config.encoder != "none")
+    torch.testing.assert_close(found, expected, rtol=1e-9, atol=1e-12)
+
+
+def test_gradient_checkpointing_keeps_less() -> None:
+    def kept(model: nn.Module) -> int:
+        """Bytes that the forward pass keeps for the backward pass, the weights apart."""
+        weights = {weight.data_ptr() for weight in model.parameters()}
+        sizes: dict[int, int] = {}
+
+        def pack(tensor: Tensor) -> Tensor:
+            if tensor.untyped_storage().data_ptr() not in weights:
+                sizes[tensor.untyped_storage().data_ptr()] = tensor.untyped_storage().nbytes()
+            return tensor
+
+        with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+            model(**labelled_batch())
+        return sum(sizes.values())
+
+    model = model_of({"num_hidden_layers": 4}).train()
+    plain = kept(model)
+    model.activation_checkpointing_enable()
+    assert kept(model) < 0.6 * plain
+
+
+def test_gradient_checkpointing_is_for_training_alone() -> None:
+    model = model_of({})
+    model.activation_checkpointing_enable()
+    called = count_calls(layers_of(model.dsa.encoder))
+    gradients(model)
+    assert len(called) == len(set(called))
+
+
+# Devices
+
+
+@pytest.fixture
+def saved(changes: dict[str, Any], tmp_path: Path) -> tuple[DSAForNLI, Path]:
+    """A model and its folder."""
+    model = model_of(changes)
+    model.save_pretrained(tmp_path / "saved")
+    return model, tmp_path / "saved"
+
+
+@all_systems
+def test_device_map_auto(saved: tuple[DSAForNLI, Path]) -> None:
+    model, folder = saved
+    assert_same(model, DSAForNLI.from_pretrained(folder, device_map="auto"))
+    assert_same(model, AutoModelForSequenceClassification.from_pretrained(folder, device_map="auto"))
+
+
+DEVICE_MAPS: dict[str, dict[str, str]] = {
+    "all on disk": {"": "disk"},
+    "all but the words on disk": {
+        "dsa.embed_tokens": "cpu",
+        "dsa.encoder": "disk",
+        "dsa.pooling": "disk",
+        "classifier": "disk",
+    },
+    "the words on disk": {
+        "dsa.embed_tokens": "disk",
+        "dsa.encoder": "cpu",
+        "dsa.pooling": "cpu",
+        "classifier": "cpu",
+    },
+    "the encoder on disk": {"dsa": "disk", "classifier": "cpu"},
+}
+
+
+@pytest.mark.parametrize("device_map", DEVICE_MAPS.values(), ids=DEVICE_MAPS.keys())
+@all_systems
+def test_a_model_on_disk(saved: tuple[DSAForNLI, Path], device_map: dict[str, str], tmp_path: Path) -> None:
+    model, folder = saved
+    loaded = DSAForNLI.from_pretrained(folder, device_map=device_map, offload_folder=tmp_path / "offloaded")
+    for name, weight in loaded.named_parameters():
+        place = next(device for part, device in device_map.items() if name.startswith(part))
+        assert weight.device.type == {"disk": "meta", "cpu": "cpu"}[place], name
+    assert_same(model, loaded)
+
+
+@all_systems
+def test_an_automatic_map_splits_no_encoder_and_no_pooling(saved: tuple[DSAForNLI, Path], tmp_path: Path) -> None:
+    """Too little memory for the whole model."""
+    model, folder = saved
+    size = sum(value.nbytes for value in model.state_dict().values())
+    loaded = DSAForNLI.from_pretrained(
+        folder, device_map="auto", max_memory={"cpu": size // 2}, offload_folder=tmp_path / "offloaded"
+    )
+    assert "disk" in loaded.hf_device_map.values()
+    for part in ("dsa.encoder.", "dsa.pooling.", "classifier.0.", "classifier.1."):
+        assert not any(place.startswith(part) for place in loaded.hf_device_map)
+    assert_same(model, loaded)
+
+
+OFFLOADS: dict[str, Callable[[nn.Module, Path], nn.Module]] = {
+    "cpu_offload": lambda model, _: accelerate.cpu_offload(model, execution_device="cpu"),
+    "disk_offload": lambda model, folder: accelerate.disk_offload(model, folder, execution_device="cpu"),
+    "dispatch_model": lambda model, folder: accelerate.dispatch_model(
+        model, {"dsa": "disk", "classifier": "cpu"}, main_device="cpu", offload_dir=folder
+    ),
+}
+
+
+@pytest.mark.parametrize("offload", OFFLOADS.values(), ids=OFFLOADS.keys())
+@all_systems
+def test_accelerate_moves_the_weights_away(
+    changes: dict[str, Any], offload: Callable[[nn.Module, Path], nn.Module], tmp_path: Path
+) -> None:
+    model = model_of(changes)
+    offloaded = offload(copy.deepcopy(model), tmp_path)
+    assert {weight.device.type for weight in offloaded.get_submodule("dsa").parameters()} == {"meta"}
+    assert_same(model, offloaded)
+
+
+@all_systems
+def test_what_is_on_disk_takes_part_in_training_and_learns_nothing(saved: tuple[DSAForNLI, Path]) -> None:
+    """accelerate hands no gradients back."""
+    model, folder = saved
+    expected = gradients(model.train())
+    loaded = DSAForNLI.from_pretrained(folder, device_map={"dsa": "disk", "classifier": "cpu"}).train()
+    found = gradients(loaded)
+    for name in expected:
+        torch.testing.assert_close(found[name], expected[name] if name.startswith("classifier.") else None)
+
+
+# Precision
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
+@all_systems
+def test_half_precision_is_loaded_saved_and_close(
+    saved: tuple[DSAForNLI, Path], dtype: torch.dtype, tmp_path: Path
+) -> None:
+    model, folder = saved
+    loaded = DSAForNLI.from_pretrained(folder, dtype=dtype)
+    assert {weight.dtype for weight in loaded.parameters()} == {dtype}
+    found, expected = (run(one, output_attentions=True, output_hidden_states=True) for one in (loaded, model))
+    assert found.logits.dtype == dtype
+    assert all(attention.dtype == torch.float32 for attention in found.attentions)
+    assert all(hidden.dtype == dtype for hidden in found.hidden_states)
+    if model.config.num_prediction_samples == 0:  # the noise of a dtype is its own
+        scale = expected.logits.abs().max()
+        assert (found.logits - expected.logits).abs().max() < 8 * torch.finfo(dtype).eps * scale
+
+    loaded.save_pretrained(tmp_path / "half")
+    assert json.loads((tmp_path / "half" / "config.json").read_text("utf-8"))["dtype"] == str(dtype).split(".")[1]
+    for kind in (DSAForNLI, AutoModelForSequenceClassification):
+        for options in ({}, {"dtype": "auto"}):
+            again = kind.from_pretrained(tmp_path / "half", **options)
+            assert again.dtype == dtype
+            assert_same(loaded, again)
+    whole = DSAForNLI.from_pretrained(tmp_path / "half", dtype=torch.float32)
+    assert whole.dtype == torch.float32
+    torch.testing.assert_close(run(whole).logits, run(loaded.float()).logits, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32, torch.float64], ids=str)
+def test_a_new_model_has_the_dtype_that_is_asked_for(dtype: torch.dtype) -> None:
+    config = small_config(sentences_per_row=2)
+    model = AutoModelForSequenceClassification.from_config(config, dtype=dtype)
+    assert {weight.dtype for weight in model.parameters()} == {dtype}
+    assert run(model.eval()).logits.isfinite().all()
+
+
+@all_systems
+def test_a_model_can_be_turned_into_half_precision(changes: dict[str, Any]) -> None:
+    model = model_of(changes)
+    half = copy.deepcopy(model).half()
+    assert run(half).logits.dtype == torch.float16
+    if model.config.num_prediction_samples == 0:
+        torch.testing.assert_close(run(half).logits.float(), run(model).logits, rtol=0.02, atol=0.02)
+
+
+# Copies and shards
+
+
+@all_systems
+def test_copies_are_the_model(changes: dict[str, Any]) -> None:
+    model = model_of(changes)
+    copies = copy.deepcopy(model), pickle.loads(pickle.dumps(model))
+    other: Any
+    for other in copies:
+        assert_same(model, other)
+        assert not other.get_input_embeddings().weight.requires_grad
+        with torch.no_grad():
+            other.classifier[-1].bias.add_(1.0)  # which is the copy's own
+        assert not torch.equal(run(other).logits, run(model).logits)
+
+
+@pytest.mark.parametrize("kind", [DSAForNLI, DSAForSequenceClassification, DSAModel])
+def test_shards_make_a_complete_folder(kind: type[nn.Module], tmp_path: Path) -> None:
+    model: Any = randomize(kind(small_config(sentences_per_row=2))).eval()
+    model.save_pretrained(tmp_path, max_shard_size="2KB")
+    shards = {path.name for path in tmp_path.glob("*.safetensors")}
+    assert len(shards) > 1
+    index = json.loads((tmp_path / "model.safetensors.index.json").read_text("utf-8"))
+    assert set(index["weight_map"].values()) == shards
+    assert index["weight_map"].keys() == model.state_dict().keys()
+    (tmp_path / "more").mkdir()
+    write_repository_files(tmp_path / "more")
+    for path in (tmp_path / "more").iterdir():
+        assert (tmp_path / path.name).read_bytes() == path.read_bytes()
+
+    loaded, info = kind.from_pretrained(tmp_path, output_loading_info=True)  # type: ignore[attr-defined]
+    assert not any(info.values())
+    for name, value in model.state_dict().items():
+        assert torch.equal(loaded.state_dict()[name], value), name
+
+
+@all_systems
+def test_loading_can_save_memory(saved: tuple[DSAForNLI, Path]) -> None:
+    model, folder = saved
+    assert_same(model, DSAForNLI.from_pretrained(folder, low_cpu_mem_usage=True))
+
+
+# Other classes
+
+
+@all_systems
+def test_other_classes_get_new_weights_and_the_rest_is_loaded(
+    saved: tuple[DSAForNLI, Path], changes: dict[str, Any]
+) -> None:
+    model, folder = saved
+    by_class = {"classifier.2.weight", "classifier.2.bias"}
+    if changes.get("pooling") == "variational":
+        by_class.add("dsa.pooling.class_vectors.weight")
+    loaded, info = DSAForNLI.from_pretrained(
+        folder, num_labels=5, ignore_mismatched_sizes=True, output_loading_info=True
+    )
+    assert {name for name, *_ in info["mismatched_keys"]} == by_class
+    assert not info["missing_keys"]
+    assert not info["unexpected_keys"]
+    for name, value in loaded.state_dict().items():
+        if name in by_class:
+            assert value.isfinite().all(), name
+            assert torch.all(value == 0) if name.endswith("bias") else 0 < value.std() < 2, name
+        else:
+            assert torch.equal(value, model.state_dict()[name]), name
+    assert loaded.config.num_labels == len(loaded.config.id2label) == 5
+    assert loaded(**batch_of_pairs()).logits.shape == (len(PAIR_ROWS), 5)
+    loaded.train()(**{**batch_of_pairs(), "labels": torch.tensor([0, 1, 2, 3, 4, 4])}).loss.backward()
+    assert all(weight.grad.isfinite().all() for weight in loaded.parameters() if weight.requires_grad)
+
+
+@pytest.mark.parametrize("changes", [{}, {"pooling": "variational"}], ids=["dynamic", "variational"])
+def test_other_classes_are_refused_where_nobody_asked_to_ignore_them(
+    saved: tuple[DSAForNLI, Path], caplog: pytest.LogCaptureFixture
+) -> None:
+    transformers_log = logging.getLogger("transformers")
+    transformers_log.addHandler(caplog.handler)  # which transformers does not hand on
+    try:
+        with pytest.raises(RuntimeError, match="ignore_mismatched_sizes"):
+            DSAForNLI.from_pretrained(saved[1], num_labels=5)
+    finally:
+        transformers_log.removeHandler(caplog.handler)
+    assert "classifier.2.weight" in caplog.text
+    assert "torch.Size([3, 5]) vs model:torch.Size([5, 5])" in caplog.text
+
+
+def test_an_encoder_does_not_mind_other_classes(tmp_path: Path) -> None:
+    model = model_of({})
+    model.save_pretrained(tmp_path)
+    encoder, info = AutoModel.from_pretrained(tmp_path, num_labels=5, output_loading_info=True)
+    assert not any(info.values())
+    torch.testing.assert_close(run(encoder).pooler_output, run(model.dsa).pooler_output, rtol=0, atol=0)
