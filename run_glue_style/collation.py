@@ -2,11 +2,20 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import torch
+from numpy.typing import NDArray
 from torch.nn.utils.rnn import pad_sequence
 from transformers import BatchEncoding
+
+
+@runtime_checkable
+class PaddableRows(Protocol):
+    """Rows that make a padded batch of themselves, faster than row by row."""
+
+    def padded(self, pad_token_id: int) -> dict[str, NDArray[Any]]:
+        """All rows, padded on the right: arrays (batch, words), and `labels` (batch,)."""
 
 
 @dataclass(frozen=True)
@@ -22,8 +31,11 @@ class PadRows:
 
     pad_token_id: int
 
-    def __call__(self, rows: Sequence[Mapping[str, Any]]) -> BatchEncoding:
+    def __call__(self, rows: Sequence[Mapping[str, Any]] | PaddableRows) -> BatchEncoding:
         """Join rows of numbers: a list or array (words,) becomes (batch, words), `labels` becomes (batch,)."""
+        if isinstance(rows, PaddableRows):
+            arrays = rows.padded(self.pad_token_id)
+            return BatchEncoding({name: torch.from_numpy(array) for name, array in arrays.items()})
         batch = {
             name: pad_sequence(
                 [torch.as_tensor(row[name], dtype=torch.long) for row in rows],

@@ -74,10 +74,11 @@ class TokenizedTexts:
             sentences_per_row: 1, or 2 for pairs.
             max_words: Rows hold so many words of a text, where the model reads no more of them.
         """
+        ids_only = dict.fromkeys(("add_special_tokens", "return_attention_mask", "return_token_type_ids"), False)
         pieces = [
             np.asarray(ids, np.int32)
             for start in range(0, len(texts), _AT_ONCE)
-            for ids in tokenizer(list(texts[start : start + _AT_ONCE]), add_special_tokens=False)["input_ids"]
+            for ids in tokenizer(list(texts[start : start + _AT_ONCE]), **ids_only)["input_ids"]
         ]
         self.lengths = np.asarray([len(piece) for piece in pieces], np.int64)  # (texts,)
         if max_words is not None:
@@ -104,11 +105,38 @@ class TokenizedTexts:
         row = {"input_ids": np.concatenate(ids), "token_type_ids": np.concatenate(types)}  # (words,), (words,)
         return {**row, "attention_mask": np.ones_like(row["input_ids"])}
 
+    def padded(self, columns: Sequence[Numbers], pad_token_id: int) -> dict[str, NDArray[np.int64]]:
+        """The rows of these texts in one array each, padded on the right, without a loop over rows or words.
+
+        Args:
+            columns: The number of each row's text, for each sentence of a row. (rows,)
+            pad_token_id: The padding of `input_ids`; that of all else is 0.
+
+        Returns:
+            `input_ids`, `token_type_ids` and `attention_mask`. (rows, words)
+        """
+        starts = [np.where(column > 0, self.ends[column - 1], 0) for column in columns]  # (rows,) of each sentence
+        lengths = [self.ends[column] - start for column, start in zip(columns, starts, strict=True)]
+        used = np.zeros(len(columns[0]), np.int64)  # (rows,)
+        special = sum(sentence is None for sentence, _, _ in self.template)
+        shape = (len(used), special + int(sum(lengths, used).max(initial=0)))
+        ids, types = np.full(shape, pad_token_id, np.int64), np.zeros(shape, np.int64)
+        for sentence, token, token_type in self.template:
+            count = lengths[sentence] if sentence is not None else np.ones_like(used)  # tokens of each row
+            row = np.repeat(np.arange(len(used)), count)  # (tokens of all rows,)
+            within = np.arange(len(row)) - np.repeat(count.cumsum() - count, count)
+            place = row, used[row] + within
+            ids[place] = token if sentence is None else self.ids[starts[sentence][row] + within]
+            types[place] = token_type
+            used += count
+        mask = (np.arange(shape[1]) < used[:, None]).astype(np.int64)
+        return {"input_ids": ids, "token_type_ids": types, "attention_mask": mask}
+
 
 class TextRows(Sequence[Row]):
     """The rows of a split: `input_ids`, `token_type_ids` and `attention_mask` (words,), and `labels`, a number."""
 
-    def __init__(self, tokenized: TokenizedTexts, numbers: Sequence[Numbers], labels: Sequence[int]) -> None:
+    def __init__(self, tokenized: TokenizedTexts, numbers: Sequence[Numbers], labels: Sequence[int] | Numbers) -> None:
         """Set up rows.
 
         Args:
@@ -116,7 +144,7 @@ class TextRows(Sequence[Row]):
             numbers: Which text stands in each row, for each sentence of a row. (rows,)
             labels: The class of each row. (rows,)
         """
-        self.tokenized, self.numbers, self.labels = tokenized, numbers, labels
+        self.tokenized, self.numbers, self.labels = tokenized, numbers, np.asarray(labels)
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -131,10 +159,19 @@ class TextRows(Sequence[Row]):
             return TextRows(self.tokenized, [column[index] for column in self.numbers], self.labels[index])
         return self.tokenized.row(*(column[index] for column in self.numbers)) | {"labels": self.labels[index]}
 
+    def __getitems__(self, indices: Sequence[int]) -> "TextRows":
+        """The rows of these numbers; torch's loaders ask for a batch by this name."""
+        chosen = np.asarray(indices, np.int64)
+        return TextRows(self.tokenized, [column[chosen] for column in self.numbers], self.labels[chosen])
+
+    def padded(self, pad_token_id: int) -> dict[str, NDArray[np.int64]]:
+        """All rows as one batch: see `TokenizedTexts.padded`, and `labels` (rows,)."""
+        return self.tokenized.padded(self.numbers, pad_token_id) | {"labels": self.labels}
+
     def sorted_by(self, groups: Numbers) -> "TextRows":
         """The same rows, those of a group next to each other. (rows,)"""
         order = groups.argsort(kind="stable")
-        return TextRows(self.tokenized, [column[order] for column in self.numbers], [self.labels[i] for i in order])
+        return self.__getitems__(order.tolist())
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ import torch
 from datasets import Dataset
 from small_models import small_config
 from small_runs import pairs, small_tokenizer
+from torch.utils.data import DataLoader
 
 from modeling_dsa import DSAForNLI
 from run_glue_style.collation import PadRows
@@ -67,6 +68,27 @@ def test_rows_without_the_words_that_a_model_does_not_read_give_the_same(data: d
         expected, logits = (model(**collate(list(rows))).logits for rows in (whole, cut))
     torch.testing.assert_close(logits, expected)
     assert reading(cut, 0, limit) == reading(whole, 0, limit)
+
+
+@pytest.mark.parametrize("columns", [COLUMNS, ("hypothesis",)], ids=["pairs", "sentences"])
+@pytest.mark.parametrize("limit", [None, 2])
+def test_batch_is_that_of_its_rows(data: dict[str, Dataset], columns: tuple[str, ...], limit: int | None) -> None:
+    rows = make(data, columns, limit)["train"]
+    collate = PadRows(small_tokenizer().pad_token_id)
+    wordless = [number for number, row in enumerate(data["train"]) if row["premise"] == row["hypothesis"] == ""]
+    for chosen in ([5], wordless, [7, 3, 3, *range(0, len(rows), 3)], list(range(len(rows)))):
+        found, expected = collate(rows.__getitems__(chosen)), collate([rows[number] for number in chosen])
+        assert found.keys() == expected.keys()
+        for name in expected:
+            assert found[name].dtype == torch.long
+            assert torch.equal(found[name], expected[name])
+
+
+def test_loaders_fetch_whole_batches(data: dict[str, Dataset]) -> None:
+    rows: Any = make(data)["train"]
+    batches = list(DataLoader(rows, 16, collate_fn=type))
+    assert set(batches) == {TextRows}
+    assert len(batches) == -(-len(rows) // 16)
 
 
 def test_each_distinct_text_is_held_once(data: dict[str, Dataset]) -> None:
