@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import onnxruntime  # type: ignore[import-untyped]
+import onnxruntime
 import pytest
 import torch
 from hypothesis import given, settings

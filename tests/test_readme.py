@@ -119,6 +119,8 @@ def test_dsa_commands_run(home: Path) -> None:
     run_in(home, ["bash", "-euc", block("snippet: dsa")])
     assert (home / "my-model" / "model.safetensors").is_file()
     assert (home / "attention.png").is_file()
+    run_in(home, ["bash", "-euc", block("snippet: onnx")])
+    assert {path.suffix for path in (home / "my-model" / "onnx").iterdir()} == {".onnx"}
 
 
 def test_a_lot_of_text_is_encoded(home: Path) -> None:
