@@ -305,6 +305,13 @@ def _pack_with_rest(
     word_at_place = offsets[slot] + position.flatten()  # (B * words,)
     number = torch.arange(batch * width, device=is_word.device)
     places = torch.zeros_like(number).scatter(0, word_at_place, number)  # of each packed word
+    if torch.onnx.is_in_onnx_export():  # ONNX has shapes that depend on the words: the rest is left out
+        count = offsets[-1].clamp(min=1).item()  # of the rest, one row where there are no words
+        torch._check(count >= 1)
+        torch._check(count <= places.shape[0])
+        places = places[:count]
+        lengths = torch.cat([lengths[:-1], (count - offsets[-1])[None]])
+        word_at_place = word_at_place.clamp(max=count - 1)
     packing = Packing(
         lengths=lengths,
         offsets=offsets,
