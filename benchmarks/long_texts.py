@@ -136,12 +136,12 @@ def measure(
     return {name: found for name, found in points.items() if found}
 
 
-def exponent(words: Sequence[float], figures: Sequence[float]) -> float | None:
-    """The power of the number of words that fits figures of long texts; None with fewer than two above 0."""
-    long = [(word, figure) for word, figure in zip(words, figures, strict=True) if word >= FITTED_FROM and figure > 0]
-    if len(long) < 2:
+def exponent(sizes: Sequence[float], figures: Sequence[float], fitted_from: float = FITTED_FROM) -> float | None:
+    """The power of a size that fits the figures from some size on; None with fewer than two above 0."""
+    large = [(size, figure) for size, figure in zip(sizes, figures, strict=True) if size >= fitted_from and figure > 0]
+    if len(large) < 2:
         return None
-    logarithms = np.log(np.asarray(long))  # (points, 2)
+    logarithms = np.log(np.asarray(large))  # (points, 2)
     return float(np.polyfit(logarithms[:, 0], logarithms[:, 1], 1)[0])
 
 

@@ -123,7 +123,8 @@ class SentenceEncoder:
 
         ids, lengths = self._tokenize(list(number_of))
         vectors: Vectors = np.empty((len(number_of), self.width), dtype)
-        self.model.eval()
+        if self.model.training:  # torch's `eval` goes through all modules
+            self.model.eval()
         with tqdm(total=len(sentences), unit=" sentences", disable=not progress) as bar:
             for batch, rows, inside in _batches(ids, lengths, batch_size):
                 vectors[batch] = self._vectors(rows, inside, normalize, dtype)

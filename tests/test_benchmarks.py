@@ -8,7 +8,7 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -16,8 +16,11 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from torch.utils.flop_counter import FlopCounterMode
 
+from modeling_dsa import DSAConfig, DSAForNLI
 from modeling_dsa.packing_dsa import pack, split_pairs
+from modeling_dsa.tokenization import build_tokenizer
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 README = (BENCHMARKS / "README.md").read_text(encoding="utf-8")
@@ -40,15 +43,64 @@ def numbers(value: object) -> Iterator[float]:
         yield value
 
 
+def check_encode(record: dict[str, Any]) -> None:
+    """Everyone is there, in bulk and where it counts one at a time, and accuracies are those of the repository."""
+    by_name = {result["name"]: result for result in record["results"]}
+    ours, trained = {"single DSA", "single DSA, folded"}, {"dsa-single-snli", "dsa-multiple-snli", "static-cnn-snli"}
+    peers = {"BiLSTM-max 128D", "mean of GloVe", "all-MiniLM-L6-v2", "WordLlama 256"} - record["missing"].keys()
+    assert by_name.keys() == ours | peers | trained | {"dsa-small-snli"}
+    for name, result in by_name.items():
+        ways = {"bulk", "single"} if name in ours | peers else {"bulk"}
+        assert result["sentences_per_second"].keys() == ways
+        assert min(result["sentences_per_second"].values()) > 0
+        assert bool(result["accuracy"]) == bool(result["source"]) == (name not in ours | peers)
+    for name in trained:
+        assert by_name[name]["source"] == f"results/snli/{name}"
+        files = sorted((BENCHMARKS.parent / "results" / "snli" / name).glob("*.json"))
+        records = [json.loads(path.read_text(encoding="utf-8")) for path in files]
+        assert by_name[name]["accuracy"] == [found["metrics"]["validation"]["accuracy"] for found in records]
+
+
+def check_training_epoch(record: dict[str, Any]) -> None:
+    """All five train, and single DSA is what the others are compared with."""
+    results = record["results"]
+    assert len(results) == 5
+    assert [result["name"] for result in results if result["ratio"] == 1] == ["single DSA"]
+    assert results[0]["parameters"] == results[1]["parameters"] == 2_078_703
+    for result in results:
+        ratio = result["seconds_per_million_words"] / results[0]["seconds_per_million_words"]
+        assert result["ratio"] == pytest.approx(ratio)
+        assert 0 < result["fastest"] <= result["seconds_per_million_words"] <= result["slowest"]
+
+
+def check_growth(record: dict[str, Any]) -> None:
+    """Every sweep is there in both forms; a call costs something, whatever its size."""
+    found = {(result["sweep"], result["form"]): result for result in record["results"]}
+    sweeps = ("words", "words, full batch", "sentences", "heads", "vocabulary")
+    assert set(found) == {(sweep, form) for sweep in sweeps for form in ("plain", "folded")}
+    for form in ("plain", "folded"):
+        first, *_, last = (point["microseconds_per_word"] for point in found["words", form]["points"])
+        assert first > last > 0
+        assert {point["words"] for point in found["words, full batch", form]["points"]} == {2048}
+
+
+CHECKS: dict[str, Callable[[dict[str, Any]], None]] = {
+    "encode.py": check_encode,
+    "training_epoch.py": check_training_epoch,
+    "growth.py": check_growth,
+}
+
+
 @pytest.mark.parametrize(
     ("name", "arguments", "entries", "files"),
     [
         ("read_vectors.py", ["--dimension", "5"], {"rows", "results"}, {"speed.json"}),
-        (
+        pytest.param(
             "training_step.py",
             ["--threads", "1", "--embedding_size", "10"],
-            {"step_ratio", "product_share"},
+            {"step_ratio", "product_share", "random_to_sorted"},
             {"speed.json"},
+            marks=pytest.mark.slow,
         ),
         (
             "stance_epoch.py",
@@ -56,8 +108,11 @@ def numbers(value: object) -> Iterator[float]:
             {"pairs", "settings"},
             {"speed.json"},
         ),
-        pytest.param(
-            "long_texts.py", ["--threads", "1"], {"results"}, {"speed.json", "speed.png"}, marks=pytest.mark.slow
+        *(
+            pytest.param(
+                name, ["--threads", "1"], {"results"}, {"speed.json", "speed.png"}, marks=pytest.mark.slow, id=name
+            )
+            for name in ("long_texts.py", "encode.py", "training_epoch.py", "growth.py")
         ),
     ],
 )
@@ -73,9 +128,11 @@ def test_a_benchmark_prints_a_table_and_writes_its_results(
     assert len({line.count("|") for line in table}) == 1
     results = json.loads(output.read_text(encoding="utf-8"))
     assert {"environment", "load_before"} | entries <= results.keys()
-    exponents = {"time_exponent", "memory_exponent"}  # of two short texts: noise may turn them below 0
-    for result in results["results"] if name == "long_texts.py" else []:
-        assert all(math.isfinite(result.pop(exponent)) for exponent in exponents)
+    exponents = {"time_exponent", "memory_exponent", "exponent"}  # of two small sizes: noise may turn them below 0
+    for result in results["results"] if name in ("long_texts.py", "growth.py") else []:
+        assert all(math.isfinite(result.pop(exponent)) for exponent in exponents & result.keys())
+    if name in CHECKS:
+        CHECKS[name](results)
     assert all(math.isfinite(number) and number >= 0 for number in numbers(results))
     assert {path.name for path in output.parent.iterdir()} == files
 
@@ -86,6 +143,11 @@ def test_a_benchmark_prints_a_table_and_writes_its_results(
         ("stance_epoch", ["--setting", "dsa-single-fnc2"], "Did you mean 'dsa-single-fnc1'?"),
         ("stance_epoch", ["--data_dir", "nowhere"], "there is no such file"),
         ("long_texts", ["--longest", "10"], "a longest text of 100 words"),
+        ("encode", ["--single", "0"], "1 sentence"),
+        ("encode", ["--rounds", "1000"], "the sample has 101,436 sentences"),
+        ("training_epoch", ["--batch_size", "1"], "2 pairs in a batch"),
+        ("training_epoch", ["--batch_size", "40000"], "the sample has 57,840 pairs"),
+        ("growth", ["--rounds", "0"], "1 round"),
     ],
     indirect=["module"],
 )
@@ -111,7 +173,7 @@ def test_tables_of_the_readme_are_those_of_the_files(module: Any, table: str) ->
 
 
 def test_every_benchmark_has_a_place_for_its_table() -> None:
-    scripts = {path.stem for path in BENCHMARKS.glob("*.py")} - {"measuring"}
+    scripts = {path.stem for path in BENCHMARKS.glob("*.py")} - {"measuring", "peers"}
     assert {name for name, _ in TABLES} == scripts
 
 
@@ -216,6 +278,93 @@ def test_exponents_are_those_of_long_texts(module: Any) -> None:
     assert module.exponent(words, [5.0, *(3 * count**2 for count in words[1:])]) == pytest.approx(2)
     assert module.exponent(words, [5.0, *(0.1 * count for count in words[1:])]) == pytest.approx(1)
     assert module.exponent(words, [1.0, 2.0, 0.0, 0.0]) is None
+
+
+@pytest.mark.parametrize("module", ["long_texts"], indirect=True)
+def test_exponents_start_where_they_are_told(module: Any) -> None:
+    sizes = [1, 2, 4, 8]
+    assert module.exponent(sizes, [9.0, 2.0, 4.0, 8.0], 2) == pytest.approx(1)
+    assert module.exponent(sizes, [9.0, 2.0, 4.0, 8.0], 8) is None
+
+
+@pytest.mark.parametrize("kind", ["max", "attention", "transformer"])
+@pytest.mark.parametrize("module", ["peers"], indirect=True)
+def test_padding_does_not_change_what_a_peer_makes_of_a_sentence(module: Any, kind: str) -> None:
+    torch.manual_seed(0)
+    table = module.random_table(50, 12)
+    encoder = {
+        "max": lambda: module.BiLSTMMax(table, 5),
+        "attention": lambda: module.BiLSTMAttention(table, 5, 7),
+        "transformer": lambda: module.TransformerMean(table, 3, 2, longest=9),
+    }[kind]().eval()
+    ids = torch.tensor([[4, 5, 6, 0, 0], [7, 8, 9, 10, 11], [12, 0, 0, 0, 0]])
+    together = encoder(ids, (ids != 0).long())
+    assert together.shape == (3, encoder.width)
+    alone = [encoder(row[row != 0][None], torch.ones(1, int((row != 0).sum()), dtype=torch.int64))[0] for row in ids]
+    torch.testing.assert_close(together, torch.stack(alone))
+    assert not torch.allclose(together[0], together[1], atol=1e-3)
+
+
+@pytest.mark.parametrize("module", ["peers"], indirect=True)
+def test_padded_batches_keep_the_order(module: Any) -> None:
+    tokenizer = build_tokenizer(["a", "man", "is", "asleep"], lowercase=True)
+    encode = module.in_padded_batches(module.BiLSTMMax(module.random_table(len(tokenizer), 6), 4), tokenizer, 2)
+    sentences = ["a", "a man is asleep", "man", "a man", "a man is a man"]
+    np.testing.assert_allclose(encode(sentences), np.concatenate([encode([text]) for text in sentences]), atol=1e-6)
+
+
+@pytest.mark.parametrize("module", ["peers"], indirect=True)
+def test_packages_that_are_absent_are_named(module: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    packages = {"there": ("json", "json", lambda: "loaded"), "absent": ("no_such_module", "no-such-package", None)}
+    monkeypatch.setattr(module, "PACKAGES", packages)
+    assert module.installed_packages() == ({"there": "loaded"}, {"absent": "pip install no-such-package"})
+
+
+@pytest.mark.parametrize("module", ["encode"], indirect=True)
+def test_forms_of_a_model_that_differ_are_refused(module: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    tokenizer = build_tokenizer(["a", "man", "is", "asleep"], lowercase=True)
+    forms = module.single_dsa(tokenizer, ["a man", "asleep"], 1, with_onnx=False)
+    assert [form.encode(["a man"]).shape for form in forms] == [(1, 600), (1, 600)]
+    monkeypatch.setattr(module, "TOLERANCE", -1.0)
+    with pytest.raises(RuntimeError, match="The vectors of single DSA differ"):
+        module.single_dsa(tokenizer, ["a man", "asleep"], 1, with_onnx=False)
+
+
+@pytest.mark.parametrize("module", ["encode"], indirect=True)
+def test_sentences_are_distinct_and_the_same_each_time(module: Any) -> None:
+    sentences = module.draw_sentences(500)
+    assert len(set(sentences)) == 500
+    assert module.draw_sentences(100) == sentences[:100]
+    assert sentences != sorted(sentences)
+
+
+@pytest.mark.parametrize("module", ["training_step"], indirect=True)
+def test_operations_are_those_that_torch_counts(module: Any) -> None:
+    words = 2000  # the windows over a sentence's ends, which are not counted, are few
+    settings: dict[str, Any] = {"vocab_size": 50, "sentences_per_row": 2, "num_labels": 3}
+    config = DSAConfig(**settings)
+    padded = module.PaddedDSA(DSAForNLI(config))
+    side = torch.randint(3, 50, (1, words)), torch.ones(1, words)
+    lengths = torch.tensor([words])
+    with FlopCounterMode(display=False) as forward:
+        vectors = padded.encode(*side)
+    assert forward.get_total_flops() == pytest.approx(module.count_operations(lengths, config), rel=0.005)
+    with FlopCounterMode(display=False) as backward:
+        vectors.sum().backward()
+    # autograd computes the gradient of all that the compression reads, the frozen words too; it need not
+    needless = 2 * words * config.embedding_size * config.hidden_size
+    counted = module.count_training_operations(lengths, config) + needless
+    assert forward.get_total_flops() + backward.get_total_flops() == pytest.approx(counted, rel=0.005)
+
+
+@pytest.mark.parametrize("module", ["training_step"], indirect=True)
+def test_pairs_are_sorted_as_whole_rows(module: Any) -> None:
+    pairs = module.draw_pairs(50)
+    in_order = module.sort_pairs(pairs)
+    rows = [list(zip(*columns.values(), strict=True)) for columns in (pairs, in_order)]
+    assert sorted(rows[0]) == sorted(rows[1])
+    words = [len(premise.split()) + len(hypothesis.split()) for premise, hypothesis, *_ in rows[1]]
+    assert words == sorted(words)
 
 
 @pytest.mark.parametrize("module", ["long_texts"], indirect=True)
