@@ -111,10 +111,17 @@ def slow_input(folder: Path, rows: int) -> Path:
     return path
 
 
+def hear_interrupts() -> None:
+    """A shell that runs the tests in the background has its children ignore them."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def start_and_stop(how: signal.Signals, output: Path, *words: object) -> tuple[int, str, dict[Path, int]]:
     """Start a run, stop it after its second shard: its code, what it said, and the times of its files."""
     call = [str(DSA), "encode", *map(str, words)]
-    with subprocess.Popen(call, env=ENVIRONMENT, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        call, env=ENVIRONMENT, stderr=subprocess.PIPE, text=True, preexec_fn=hear_interrupts
+    ) as process:
         end = time.monotonic() + 120
         while not (output / SHARDS[1]).exists() and process.poll() is None and time.monotonic() < end:
             time.sleep(0.005)
@@ -149,7 +156,9 @@ def test_stopped_run_goes_on_to_the_same_files(model: Path, tmp_path: Path, how:
 def test_interrupt_leaves_no_half_array(model: Path, tmp_path: Path) -> None:
     many = slow_input(tmp_path, 60_000)
     call = [str(DSA), "encode", str(many), str(tmp_path / "a.npy"), "--model", str(model)]
-    with subprocess.Popen(call, env=ENVIRONMENT, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        call, env=ENVIRONMENT, stderr=subprocess.PIPE, text=True, preexec_fn=hear_interrupts
+    ) as process:
         while not (tmp_path / ".a.npy").exists() and process.poll() is None:
             time.sleep(0.005)
         process.send_signal(signal.SIGINT)

@@ -339,7 +339,8 @@ def test_a_trainer_pushes_what_strangers_load(strategy: str, hub: LoopbackHub, t
     expected = run_python(run, tmp_path / "run", strategy, **writer)
     commits = hub.commits("org/trained")
     on_the_way = [title for title in commits if title.startswith("Training in progress, epoch")]
-    assert len(on_the_way) == {"end": 0, "every_save": 2}[strategy]
+    # Trainer leaves a push out while the last one is on its way.
+    assert len(on_the_way) in {"end": (0,), "every_save": (1, 2)}[strategy]
     assert commits[0] == "End of training"
 
     listed = ["git", "--git-dir", str(hub.git_folder("org/trained")), "ls-tree", "--name-only", "main"]
