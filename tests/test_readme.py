@@ -95,9 +95,7 @@ def home(tmp_path: Path) -> Path:
         archive.writestr("glove.6B.50d.txt", "word" + " 0" * 50 + "\n")  # the real archive holds four files
         archive.writestr("glove.6B.100d.txt", sample.read(sample.namelist()[0]))
     (tmp_path / "run_glue_style").symlink_to(ROOT / "run_glue_style")
-    shutil.copytree(
-        ROOT / "model_cards" / "dsa-snli", tmp_path / "model_cards" / "dsa-snli"
-    )  # a push completes its card
+    shutil.copytree(ROOT / "model_cards", tmp_path / "model_cards")  # no link: a push completes a model's card
     return tmp_path
 
 
