@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from .encoders_dsa import DenseBranch, DenseCNN
 from .packing_dsa import Packing
-from .rows_dsa import ConvLayer, convolve_rows, padded_count
+from .rows_dsa import ConvLayer, convolve_rows, in_blocks, padded_count
 
 
 class FoldedBranch(nn.Module):
@@ -70,7 +70,7 @@ class FoldedDenseCNN(nn.Module):
     def __init__(self, encoder: DenseCNN, table: Tensor) -> None:
         """Fold an encoder over the word table (V, d_0)."""
         super().__init__()
-        self.outside, self.gap = table.shape[0], encoder.gap
+        self.outside, self.gap, self.reach = table.shape[0], encoder.gap, encoder.reach
         self.negative_slope = encoder.compression.negative_slope
         weight = encoder.compression.weight[:, :, 0]  # (d_c, inputs)
         branches, of_layers, start = [], [], 0
@@ -85,17 +85,25 @@ class FoldedDenseCNN(nn.Module):
             start += branch.output_size
         self.branches = nn.ModuleList(branches)
         self.register_buffer("words", words, persistent=False)
-        self.register_buffer("compression", torch.cat(of_layers, dim=1), persistent=False)  # (d_c, branches * L * d_l)
+        compression = torch.cat(of_layers, dim=1)[:, :, None]  # (d_c, branches * L * d_l, 1)
+        self.register_buffer("compression", compression, persistent=False)
 
     def forward(self, ids: Tensor, packing: Packing) -> Tensor:
         """Ids of packed words (N,) -> X^c (N, d_c)"""
-        places, total = packing.gapped_rows(self.gap)
-        rows = padded_count(max(total, 1))
+
+        def encode(block: slice) -> Tensor:
+            return self._encode(ids[block], *packing.gapped_rows(self.gap, block))
+
+        return in_blocks(encode, ids, self.reach)
+
+    def _encode(self, ids: Tensor, places: Tensor, count: int) -> Tensor:
+        """(N,), their rows among the gaps (N,), and the number of rows -> (N, d_c)"""
+        rows = padded_count(max(count, 1))
         gapped = ids.new_full((rows + 2 * self.gap,), self.outside).index_copy_(0, places + self.gap, ids)
         inside = self.words.new_zeros(rows, 1).index_fill_(0, places, 1.0)  # (rows, 1)
         layers = []
         for branch in cast(list[FoldedBranch], self.branches):
             margin = self.gap - branch.kernel // 2
             layers.append(branch(gapped[margin : gapped.shape[0] - margin], inside))
-        encoded = F.linear(torch.cat(layers, dim=1).index_select(0, places), self.compression)
+        encoded = convolve_rows(torch.cat(layers, dim=1).index_select(0, places), self.compression)
         return F.leaky_relu(encoded + self.words.index_select(0, ids), self.negative_slope)

@@ -1,9 +1,14 @@
-"""modeling_dsa.rows_dsa: the convolution equals torch's, the dropout has the statistics of torch's."""
+"""modeling_dsa.rows_dsa: the convolution equals torch's, blocks change nothing, dropout has its statistics."""
+
+from typing import Any
 
 import pytest
 import torch
-from torch import nn
+from small_models import FIRST_WORD, VOCABULARY, pad_rows, randomize, small_config
+from torch import Tensor, nn
 
+from modeling_dsa import DSAModel, rows_dsa
+from modeling_dsa.packing_dsa import Packing
 from modeling_dsa.rows_dsa import RowConv1d, dropout
 
 
@@ -42,6 +47,44 @@ def test_an_even_kernel_sees_one_row_more_before_than_after(kernel: int, rows: i
 
 def test_row_convolution_takes_no_rows() -> None:
     assert RowConv1d(4, 3, 5)(torch.zeros(0, 4)).shape == (0, 3)
+
+
+@pytest.mark.parametrize("folded", [False, True])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"kernel_sizes": [1, 7]},
+        {"num_hidden_layers": 4},
+        {"num_attention_heads": 3, "routing_iterations": 4},
+        {"normalize_words": False},
+    ],
+    ids=["two kernels", "kernels of one and seven", "four layers", "heads", "words of any length"],
+)
+@pytest.mark.parametrize("words", [1, 5, 16])
+def test_predicting_in_blocks_changes_nothing(
+    words: int, changes: dict[str, Any], folded: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = randomize(DSAModel(small_config(**changes))).eval()
+    numbers = torch.randint(FIRST_WORD, VOCABULARY, (60,), generator=torch.Generator().manual_seed(0)).tolist()
+    ids, mask = pad_rows([[], numbers[:9], [], numbers[9:10], numbers[10:17], [], numbers[17:], []])
+    blocks: list[slice] = []
+    gapped_rows = Packing.gapped_rows
+
+    def watched(packing: Packing, gap: int, block: slice = slice(None)) -> tuple[Tensor, int]:
+        blocks.append(block)
+        return gapped_rows(packing, gap, block)
+
+    with torch.no_grad():
+        whole = model(ids, attention_mask=mask, output_attentions=True)
+        if folded:
+            model.fold_embeddings()
+        monkeypatch.setattr(Packing, "gapped_rows", watched)
+        monkeypatch.setattr(rows_dsa, "BLOCK_WORDS", words)
+        parts = model(ids, attention_mask=mask, output_attentions=True)
+    assert len(blocks) == -(-len(numbers) // words)
+    for name in ("last_hidden_state", "pooler_output", "attentions"):
+        torch.testing.assert_close(parts[name], whole[name], rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("rate", [0.1, 0.2, 0.3, 0.4, 0.5, 0.9])

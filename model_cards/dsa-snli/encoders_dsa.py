@@ -12,7 +12,7 @@ from transformers.modeling_layers import GradientCheckpointingLayer
 from .configuration_dsa import DSAConfig
 from .packing_dsa import Packing
 from .pairwise_dsa import PairwiseSelfAttention
-from .rows_dsa import ConvLayer, dropout, padded_count
+from .rows_dsa import ConvLayer, dropout, in_blocks, padded_count
 
 
 class DenseBranch(GradientCheckpointingLayer):
@@ -46,11 +46,23 @@ class DenseCNN(nn.Module):
         width = sum(branch.output_size for branch in branches) + config.embedding_size
         self.compression = ConvLayer(config, width, config.hidden_size)
         self.gap = max(config.kernel_sizes) // 2
+        self.reach = config.num_hidden_layers * self.gap
 
     def forward(self, words: Tensor, packing: Packing, output_hidden_states: bool) -> tuple[Tensor, list[Tensor]]:
         """X^0 (N, d_0) -> X^c (N, d_c) and, when asked, Phi_k(X^0) of each branch, (N, d_1 + L * d_l)."""
-        places, total = packing.gapped_rows(self.gap)
-        rows = words.new_zeros(padded_count(total), words.shape[1]).index_copy_(0, places, words)  # (rows, d_0)
+        if output_hidden_states:
+            return self._encode(words, *packing.gapped_rows(self.gap), output_hidden_states)
+
+        def encode(block: slice) -> Tensor:
+            return self._encode(words[block], *packing.gapped_rows(self.gap, block))[0]
+
+        return in_blocks(encode, words, self.reach), []
+
+    def _encode(
+        self, words: Tensor, places: Tensor, count: int, output_hidden_states: bool = False
+    ) -> tuple[Tensor, list[Tensor]]:
+        """(N, d_0), their rows among the gaps (N,), and the number of rows"""
+        rows = words.new_zeros(padded_count(count), words.shape[1]).index_copy_(0, places, words)  # (rows, d_0)
         inside = words.new_zeros(rows.shape[0], 1).index_fill_(0, places, 1.0)  # (rows, 1)
         branches = [branch(rows, inside) for branch in self.branches]
         encoded = self.compression(torch.cat([*branches, rows], dim=1))

@@ -89,14 +89,21 @@ class Packing:
         )
         return keys % count, sentences, words, packing
 
-    def gapped_rows(self, gap: int) -> tuple[Tensor, int]:
+    def gapped_rows(self, gap: int, block: slice = slice(None)) -> tuple[Tensor, int]:
         """Rows for the words when `gap` empty rows stand between neighbouring sentences, and the number of rows.
 
         A window that reaches at most `gap` rows to each side then never sees two sentences.
+
+        Args:
+            gap: Empty rows between two sentences.
+            block: Only these words, one or more; their rows then start from 0.
         """
-        words = self.sentence_of_word
+        words = self.sentence_of_word[block]
         rows = torch.arange(words.shape[0], device=words.device) + gap * words  # (N,)
-        return rows, words.shape[0] + gap * (self.lengths.shape[0] - 1)
+        if block.stop is None:
+            return rows, words.shape[0] + gap * (self.lengths.shape[0] - 1)
+        rows = rows - rows[0]
+        return rows, int(rows[-1]) + 1
 
     def rectangles(self) -> list[tuple[Tensor, Tensor]]:
         """The sentences that have words, in groups of similar lengths, for what needs a rectangle.

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from .configuration_dsa import DSAConfig
 from .packing_dsa import Packing
 from .pooled_dsa import Pooled, at_least_float32, sum_words
-from .rows_dsa import RowConv1d
+from .rows_dsa import RowConv1d, in_blocks
 from .variational_dsa import PairwisePooling, VariationalSelfAttention
 
 
@@ -36,9 +36,18 @@ def dynamic_routing(values: Tensor, packing: Packing, iterations: int, scale: fl
         attentions.append(weights)
         vectors = packing.weighted_sum(weights, values).tanh()  # (heads, U, d_o)
         if iteration < iterations - 1:
-            agreement = (values * vectors.index_select(1, packing.sentence_of_word)).sum(-1)  # (heads, N)
-            logits = logits + scale * agreement
+            logits = logits + scale * _agreement(values, vectors, packing)
     return vectors.transpose(0, 1), attentions
+
+
+def _agreement(values: Tensor, vectors: Tensor, packing: Packing) -> Tensor:
+    """x_hat_{j|i} . z_j. (heads, N, d_o), (heads, U, d_o) -> (heads, N)"""
+
+    def of_words(block: slice) -> Tensor:
+        of_sentence = vectors.index_select(1, packing.sentence_of_word[block])  # (heads, words, d_o)
+        return (values[:, block] * of_sentence).sum(-1).t()  # (words, heads)
+
+    return in_blocks(of_words, packing.sentence_of_word).t()
 
 
 class DynamicSelfAttention(nn.Module):
@@ -54,7 +63,11 @@ class DynamicSelfAttention(nn.Module):
 
     def forward(self, words: Tensor, packing: Packing, classes: Tensor | None = None) -> Pooled:
         """(N, d_c) -> vectors (1, U, m * d_o) and the weights of every iteration, each (heads, N)."""
-        values = F.leaky_relu(self.projection(words), self.negative_slope)  # (N, m * d_o)
+
+        def project(block: slice) -> Tensor:
+            return F.leaky_relu(self.projection(words[block]), self.negative_slope)
+
+        values = in_blocks(project, words)  # (N, m * d_o)
         values = values.view(-1, self.heads, self.head_size).transpose(0, 1).contiguous()  # (heads, N, d_o)
         vectors, attentions = dynamic_routing(at_least_float32(values), packing, self.iterations, self.scale)
         return Pooled(vectors.flatten(1).to(words.dtype)[None], attentions, packing)

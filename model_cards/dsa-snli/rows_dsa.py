@@ -1,10 +1,45 @@
 """Layers on packed rows: convolution and dropout in the forms that are fast on a CPU, and the layer h of both."""
 
+from collections.abc import Callable
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from .configuration_dsa import DSAConfig
+
+BLOCK_WORDS = 1536  # Measured on two cores with 1 MB of cache each: 2,048 is as good, 1,024 and 4,096 are slower.
+
+
+def in_blocks(compute: Callable[[slice], Tensor], words: Tensor, reach: int = 0) -> Tensor:
+    """Compute something of packed words, for prediction on a CPU in blocks of words.
+
+    A layer's rows then stay in the cache. And for every large tensor the system hands out fresh, emptied pages, which
+    costs as much as the arithmetic for a text of 65,536 words.
+
+    Args:
+        compute: From a slice of the words, `slice(None)` for all, to their rows. (words of the slice, width)
+        words: What has a row for each word. (N, ...)
+        reach: How many neighbours on each side a word's row depends on.
+
+    Returns:
+        (N, width)
+    """
+    if torch.is_grad_enabled() or torch.compiler.is_compiling() or words.device.type != "cpu":
+        return compute(slice(None))
+    count = words.shape[0]
+    if count <= BLOCK_WORDS:
+        return compute(slice(None))
+    found = None
+    size = -(-count // -(-count // BLOCK_WORDS))  # blocks of one size
+    for start in range(0, count, size):
+        first, end = max(start - reach, 0), min(start + size, count)
+        rows = compute(slice(first, min(end + reach, count)))  # (words of the slice, width)
+        if found is None:
+            found = rows.new_empty(count, rows.shape[1])
+        found[start:end] = rows[start - first : end - first]
+    assert found is not None
+    return found
 
 
 def padded_count(rows: int) -> int:
@@ -37,7 +72,8 @@ def convolve_rows(rows: Tensor, weight: Tensor, bias: Tensor | None = None) -> T
         return F.conv1d(rows.t()[None], weight, bias, padding=kernel // 2)[0].t()[:count]  # (rows, out_channels)
     if count == 0:  # a batch of empty sentences, which the library refuses
         return F.linear(rows, weight.sum(2), bias)
-    if kernel == 1 and count < 256:  # torch keeps small dilated inputs on its own, slow path
+    # torch keeps small dilated inputs on its own, slow path; other devices multiply fast as they are.
+    if kernel == 1 and (count < 256 or rows.device.type != "cpu"):
         return F.linear(rows, weight[:, :, 0], bias)
     if padded_count(count) > count:
         rows = F.pad(rows, (0, 0, 0, padded_count(count) - count))
