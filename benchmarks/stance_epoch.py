@@ -39,6 +39,7 @@ from transformers import DataCollatorWithPadding
 
 from modeling_dsa import DSAConfig, DSAForSequenceClassification
 from modeling_dsa.building import build_model
+from modeling_dsa.encoding import token_ids
 from modeling_dsa.tokenization import PreTrainedTokenizerFast, build_tokenizer, count_words
 from modeling_dsa.vectors import WordVectors
 from run_glue_style.arguments import parse_arguments
@@ -137,7 +138,7 @@ class Pairs:
         numbers = texts.numbers[""]
         self.vectors = WordVectors(list(words), vectors)
         self.tokenizer: PreTrainedTokenizerFast = build_tokenizer(words, lowercase=True)
-        self.tokenized = TokenizedTexts(self.tokenizer, texts.texts, 2)
+        self.tokenized = TokenizedTexts(self.tokenizer, *token_ids(self.tokenizer, texts.texts), 2)
         self.rows = TextRows(self.tokenized, [numbers["headline"], numbers["body"]], data["label"][:])
         self.groups = numbers["body"]  # (pairs,)
 

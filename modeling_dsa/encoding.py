@@ -21,6 +21,40 @@ _WORDS_PER_SENTENCE = 16  # With more words a batch is made of fewer sentences, 
 _TOKENIZED_AT_ONCE = 4096  # A word costs some hundred bytes until only its id is left.
 
 
+def token_ids(
+    tokenizer: PreTrainedTokenizerBase, sentences: Sequence[str], progress: bool = False
+) -> tuple[np.ndarray[tuple[int], np.dtype[np.int32]], np.ndarray[tuple[int], np.dtype[np.int64]]]:
+    """Tokenise sentences, on all cores, to what is small in memory. Special tokens are read, and none added.
+
+    Args:
+        tokenizer: One of the `tokenizers` library. Its padding and truncation are switched off.
+        sentences: Any number of them. Half of a UTF-16 surrogate pair, which is no character, is read as U+FFFD.
+        progress: Show a bar.
+
+    Returns:
+        Ids of all sentences one after another, (tokens,), and how many each sentence has, (sentences,).
+    """
+    backend = tokenizer.backend_tokenizer
+    # What an earlier call of the tokenizer asked for stays with it.
+    backend.no_padding()
+    backend.no_truncation()
+    ids, lengths = [np.empty(0, np.int32)], [np.empty(0, np.int64)]
+    with tqdm(total=len(sentences), desc="tokenising", unit=" texts", disable=not progress) as bar:
+        for start in range(0, len(sentences), _TOKENIZED_AT_ONCE):
+            part = list(sentences[start : start + _TOKENIZED_AT_ONCE])
+            try:
+                encodings = backend.encode_batch_fast(part, add_special_tokens=False)
+            except TypeError:  # it takes every string but those with half a surrogate pair
+                whole = [text.encode("utf-16", "surrogatepass").decode("utf-16", "replace") for text in part]
+                encodings = backend.encode_batch_fast(whole, add_special_tokens=False)
+            rows = [encoding.ids for encoding in encodings]
+            lengths.append(np.array([len(row) for row in rows], np.int64))
+            count = int(lengths[-1].sum())
+            ids.append(np.fromiter(itertools.chain.from_iterable(rows), np.int32, count))
+            bar.update(len(part))
+    return np.concatenate(ids), np.concatenate(lengths)
+
+
 class SentenceEncoder:
     """Vectors of sentences: the model's `pooler_output`, in bulk and in any order, whatever the batch.
 
@@ -121,7 +155,7 @@ class SentenceEncoder:
             copy_of[place] = number_of.setdefault(sentence, len(number_of))
         copies = np.bincount(copy_of, minlength=len(number_of))
 
-        ids, lengths = self._tokenize(list(number_of))
+        ids, lengths = token_ids(self.tokenizer, list(number_of))
         vectors: Vectors = np.empty((len(number_of), self.width), dtype)
         if self.model.training:  # torch's `eval` goes through all modules
             self.model.eval()
@@ -130,26 +164,6 @@ class SentenceEncoder:
                 vectors[batch] = self._vectors(rows, inside, normalize, dtype)
                 bar.update(int(copies[batch].sum()))
         return vectors if len(number_of) == len(sentences) else vectors[copy_of]
-
-    def _tokenize(self, sentences: list[str]) -> tuple[Vectors, Vectors]:
-        """Ids of all words one after another, (words,), and the words of each sentence, (sentences,)."""
-        backend = self.tokenizer.backend_tokenizer
-        # What an earlier call of the tokenizer asked for stays with it.
-        backend.no_padding()
-        backend.no_truncation()
-        ids, lengths = [np.empty(0, np.int32)], [np.empty(0, np.int64)]
-        for start in range(0, len(sentences), _TOKENIZED_AT_ONCE):
-            part = sentences[start : start + _TOKENIZED_AT_ONCE]
-            try:
-                encodings = backend.encode_batch_fast(part)
-            except TypeError:  # it takes every string but those with half a surrogate pair
-                whole = [text.encode("utf-16", "surrogatepass").decode("utf-16", "replace") for text in part]
-                encodings = backend.encode_batch_fast(whole)
-            rows = [encoding.ids for encoding in encodings]
-            lengths.append(np.array([len(row) for row in rows], np.int64))
-            count = int(lengths[-1].sum())
-            ids.append(np.fromiter(itertools.chain.from_iterable(rows), np.int32, count))
-        return np.concatenate(ids), np.concatenate(lengths)
 
     @torch.inference_mode()
     def _vectors(self, rows: Vectors, inside: Vectors, normalize: bool, dtype: VectorType) -> Vectors:

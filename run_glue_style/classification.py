@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import datasets
 import evaluate
 import torch
 from accelerate import Accelerator
@@ -34,6 +35,7 @@ from .model_card import write_card
 from .results import environment, filled_folder, write_json
 from .settings import setting_folder
 from .text_rows import DistinctTexts, Reading, TextRows, TokenizedTexts, distinct_texts, reading
+from .token_store import tokenize_once
 
 logger = logging.getLogger(__name__)
 
@@ -160,7 +162,8 @@ def _train_and_evaluate(
         texts = distinct_texts(data, task.text_columns)
         model, tokenizer = _make_model(task, model_arguments, overrides, texts, run.seed, accelerator)
     limit: int | None = model.config.max_sentence_words
-    rows = _tokenize(data, texts, task.text_columns, tokenizer, limit)
+    with accelerator.local_main_process_first():  # the others of its machine find the file
+        rows = _tokenize(data, texts, task.text_columns, tokenizer, limit, accelerator.is_main_process)
     groups = None
     if task.group_column is not None:
         groups = texts.numbers["train"][task.group_column].tolist()
@@ -296,8 +299,11 @@ def _tokenize(
     columns: Sequence[str],
     tokenizer: PreTrainedTokenizerBase,
     limit: int | None,
+    progress: bool,
 ) -> dict[str, TextRows]:
-    tokenized = TokenizedTexts(tokenizer, texts.texts, len(columns), limit)
+    folder = Path(datasets.config.HF_DATASETS_CACHE) / "dsa-tokens"
+    ids, lengths = tokenize_once(tokenizer, texts.texts, folder, progress)
+    tokenized = TokenizedTexts(tokenizer, ids, lengths, len(columns), limit)
     return {
         name: TextRows(tokenized, [texts.numbers[name][column] for column in columns], split["label"][:])
         for name, split in data.items()

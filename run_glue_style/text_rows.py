@@ -62,30 +62,27 @@ class TokenizedTexts:
     def __init__(
         self,
         tokenizer: PreTrainedTokenizerBase,
-        texts: Sequence[str],
+        ids: NDArray[np.int32],
+        lengths: Numbers,
         sentences_per_row: int,
         max_words: int | None = None,
     ) -> None:
-        """Tokenise each text once.
+        """Set up texts.
 
         Args:
             tokenizer: A tokenizer of this package's models.
-            texts: Any number of texts.
+            ids: What `token_ids` or `tokenize_once` made of the texts. (tokens of all texts,)
+            lengths: How many of them each text has. (texts,)
             sentences_per_row: 1, or 2 for pairs.
             max_words: Rows hold so many words of a text, where the model reads no more of them.
         """
-        ids_only = dict.fromkeys(("add_special_tokens", "return_attention_mask", "return_token_type_ids"), False)
-        pieces = [
-            np.asarray(ids, np.int32)
-            for start in range(0, len(texts), _AT_ONCE)
-            for ids in tokenizer(list(texts[start : start + _AT_ONCE]), **ids_only)["input_ids"]
-        ]
-        self.lengths = np.asarray([len(piece) for piece in pieces], np.int64)  # (texts,)
+        self.ids, self.lengths, self.ends = ids, lengths, lengths.cumsum()
+        self.read = self.lengths  # (texts,) how many of its tokens a row holds
         if max_words is not None:
             marks = [tokenizer.pad_token_id, tokenizer.sep_token_id]  # no words, and a text with one may be a pair
-            pieces = [piece if np.isin(piece, marks).any() else piece[:max_words] for piece in pieces]
-        self.ends = np.cumsum([len(piece) for piece in pieces], dtype=np.int64)  # (texts,)
-        self.ids = np.concatenate([np.empty(0, np.int32), *pieces])  # (tokens of all texts,)
+            marked = np.searchsorted(self.ends, np.flatnonzero(np.isin(self.ids, marks)), "right")
+            self.read = self.lengths.clip(max=max_words)
+            self.read[marked] = self.lengths[marked]
         # One word in the place of each sentence shows which special tokens stand around them.
         sample = tokenizer(*["a"] * sentences_per_row)
         self.template = list(
@@ -99,7 +96,8 @@ class TokenizedTexts:
             part = np.asarray([token], np.int32)
             if sentence is not None:
                 number = texts[sentence]
-                part = self.ids[self.ends[number - 1] if number else 0 : self.ends[number]]
+                start = self.ends[number] - self.lengths[number]
+                part = self.ids[start : start + self.read[number]]
             ids.append(part)
             types.append(np.full_like(part, token_type))
         row = {"input_ids": np.concatenate(ids), "token_type_ids": np.concatenate(types)}  # (words,), (words,)
@@ -115,8 +113,8 @@ class TokenizedTexts:
         Returns:
             `input_ids`, `token_type_ids` and `attention_mask`. (rows, words)
         """
-        starts = [np.where(column > 0, self.ends[column - 1], 0) for column in columns]  # (rows,) of each sentence
-        lengths = [self.ends[column] - start for column, start in zip(columns, starts, strict=True)]
+        starts = [self.ends[column] - self.lengths[column] for column in columns]  # (rows,) of each sentence
+        lengths = [self.read[column] for column in columns]
         used = np.zeros(len(columns[0]), np.int64)  # (rows,)
         special = sum(sentence is None for sentence, _, _ in self.template)
         shape = (len(used), special + int(sum(lengths, used).max(initial=0)))

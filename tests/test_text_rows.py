@@ -12,6 +12,7 @@ from small_runs import pairs, small_tokenizer
 from torch.utils.data import DataLoader
 
 from modeling_dsa import DSAForNLI
+from modeling_dsa.encoding import token_ids
 from run_glue_style.collation import PadRows
 from run_glue_style.text_rows import Reading, TextRows, TokenizedTexts, distinct_texts, reading
 
@@ -23,7 +24,8 @@ def make(
     data: dict[str, Dataset], columns: Sequence[str] = COLUMNS, max_words: int | None = None
 ) -> dict[str, TextRows]:
     texts = distinct_texts(data, columns)
-    tokenized = TokenizedTexts(small_tokenizer(), texts.texts, len(columns), max_words)
+    tokenizer = small_tokenizer()
+    tokenized = TokenizedTexts(tokenizer, *token_ids(tokenizer, texts.texts), len(columns), max_words)
     return {
         name: TextRows(tokenized, [texts.numbers[name][column] for column in columns], split["label"][:])
         for name, split in data.items()
