@@ -10,7 +10,8 @@ Single DSA has the paper's sizes, 300 numbers a word, and random weights: speed 
 comes from training, folded (`fold_embeddings`), and as an ONNX file; its vectors must be the same in all three. The
 peers are in `peers.py`; packages that are not installed are left out and named. Systems with an NLI accuracy are those
 that this repository has trained, with the sizes and the accuracy of their own records in results/ and model_cards/,
-folded. encode.png draws this accuracy over their speed; peers were not trained here and are lines at their speed.
+folded. The one whose weights ship runs as ONNX files too, in float32 and in int8, whose accuracy is measured in this
+run. encode.png draws accuracy over speed; peers were not trained here and are lines at their speed.
 """
 
 import argparse
@@ -35,12 +36,14 @@ from transformers import AutoTokenizer, PreTrainedTokenizerBase
 from modeling_dsa import DSAConfig, DSAModel
 from modeling_dsa.encoding import SentenceEncoder
 from modeling_dsa.onnx_export import export_onnx
-from modeling_dsa.onnx_session import FILE, OnnxModel
+from modeling_dsa.onnx_session import FILE, QUANTIZED_FILE, OnnxModel
 from run_glue_style.sample import SAMPLE_FILES
 
 ROOT = Path(__file__).parents[1]
 TRAINED = ROOT / "model_cards" / "dsa-snli"
 RESULTS = ROOT / "results" / "snli"
+TRAINED_HERE = "trained here"
+INT8, INT8_TARGET = " int8", 1.5
 PLAIN, FOLDED, ONNX = "single DSA", "single DSA, folded", "single DSA, ONNX"
 TOLERANCE = 1e-5
 WARM_UP_ROUNDS = 1
@@ -124,11 +127,32 @@ def trained_systems(tokenizer: PreTrainedTokenizerBase) -> list[Competitor]:
     return [*systems, trained_system(TRAINED, encoder, [record])]
 
 
+def trained_as_onnx(threads: int, pairs: int | None) -> list[Competitor]:
+    """The system whose weights ship, as its two ONNX files, with their accuracies on the first dev pairs (None: all)."""
+    validation = parquet.read_table(SAMPLE_FILES["validation"]).slice(0, pairs).to_pydict()
+    setting = json.loads((TRAINED / "all_results.json").read_text(encoding="utf-8"))["setting"]
+    competitors = []
+    with tempfile.TemporaryDirectory() as folder:
+        for file in export_onnx(TRAINED, folder, quantize=True):
+            model = OnnxModel(file, TRAINED / "tokenizer.json", threads=threads)
+            answers = model.classify(list(zip(validation["premise"], validation["hypothesis"], strict=True)))
+            right = [
+                model.labels.index(answer["label"]) == label
+                for answer, label in zip(answers, validation["label"], strict=True)
+            ]
+            name = f"{setting}, ONNX" + (INT8 if file.name == QUANTIZED_FILE else "")
+            source = f"{TRAINED.relative_to(ROOT).as_posix()}, as ONNX"
+            competitors.append(
+                Competitor(name, model.encode, TRAINED_HERE, accuracy=(statistics.mean(right),), source=source)
+            )
+    return competitors
+
+
 def trained_system(folder: Path, encoder: SentenceEncoder, records: Sequence[Mapping[str, Any]]) -> Competitor:
     """A system and the accuracies of its records."""
     accuracy = tuple(float(record["metrics"]["validation"]["accuracy"]) for record in records)
     source = folder.relative_to(ROOT).as_posix()
-    return Competitor(records[0]["setting"], encoder.encode, "trained here", ("bulk",), accuracy, source)
+    return Competitor(records[0]["setting"], encoder.encode, TRAINED_HERE, ("bulk",), accuracy, source)
 
 
 def peers(tokenizer: PreTrainedTokenizerBase, units: int) -> tuple[list[Competitor], dict[str, str]]:
@@ -188,8 +212,13 @@ def as_markdown(record: Mapping[str, Any]) -> str:
         "| single DSA is faster by | SNLI dev accuracy here |",
         "|---|---:|---:|---:|---:|---:|---:|",
     ]
+    in_bulk = {result["name"]: result["sentences_per_second"]["bulk"] for result in record["results"]}
     for result in record["results"]:
-        cells = [result["name"], str(result["width"])]
+        name = result["name"]
+        if name.endswith(INT8):
+            ratio = in_bulk[name] / in_bulk[name.removesuffix(INT8)]
+            name += f" ({ratio:.2f}x its float32 file in bulk; to reach: {INT8_TARGET}x)"
+        cells = [name, str(result["width"])]
         for way in ("bulk", "single"):
             rate = result["sentences_per_second"].get(way)
             best = fastest(record["results"], way)["sentences_per_second"][way]
@@ -243,7 +272,10 @@ def draw(record: Mapping[str, Any], path: Path) -> None:
 def main() -> None:
     """Load everyone, measure, print the table."""
     parser = make_parser(
-        __doc__, 7, "timed lists of sentences", "2 rounds of 16 sentences, a BiLSTM of 2 x 64, no ONNX"
+        __doc__,
+        7,
+        "timed lists of sentences",
+        "2 rounds of 16 sentences, a BiLSTM of 2 x 64, no ONNX of single DSA, 64 dev pairs",
     )
     add_threads(parser)
     parser.add_argument("--bulk", type=int, default=512, help="sentences of a list (default: %(default)s)")
@@ -270,7 +302,8 @@ def main() -> None:
     on = machine()
     others, missing = peers(tokenizer, 64 if arguments.quick else INFERSENT_UNITS)
     ours = single_dsa(tokenizer, sentences[:8], arguments.threads, with_onnx=not arguments.quick)
-    competitors = [*ours, *others, *trained_systems(tokenizer)]
+    as_onnx = trained_as_onnx(arguments.threads, 64 if arguments.quick else None)
+    competitors = [*ours, *others, *trained_systems(tokenizer), *as_onnx]
     record = {
         "rounds": arguments.rounds,
         "sentences_in_bulk": arguments.bulk,

@@ -115,7 +115,7 @@ def validate(repo_id: str) -> None:
     try:
         validate_repo_id(repo_id)
     except HFValidationError as error:
-        raise ValueError(f"'{repo_id}' cannot name a repository ({_one_line(error)}): give org/name.") from error
+        raise ValueError(f"'{repo_id}' cannot name a repository ({one_line(error)}): give org/name.") from error
 
 
 def reason(error: Exception) -> str:
@@ -124,13 +124,13 @@ def reason(error: Exception) -> str:
         return "HF_HUB_OFFLINE is set."
     if isinstance(error, HfHubHTTPError):
         status = error.response.status_code
-        said = f"the Hub answers {status}" + (f" ({_one_line(error.server_message)})" if error.server_message else "")
+        said = f"the Hub answers {status}" + (f" ({one_line(error.server_message)})" if error.server_message else "")
         if status in (401, 403):
             return f"{said}: log in with `hf auth login`, or set HF_TOKEN to a token that may write there."
         return f"{said}."
     if isinstance(error, ValueError):
-        return f"{_one_line(error).rstrip('.')}."
-    return f"the Hub cannot be reached ({_one_line(error)})."
+        return f"{one_line(error).rstrip('.')}."
+    return f"the Hub cannot be reached ({one_line(error)})."
 
 
 def _retried(call: Callable[[], Result]) -> Result:
@@ -151,5 +151,6 @@ def _may_pass(error: Exception) -> bool:
     return isinstance(error, (HTTPError, ConnectionError, TimeoutError)) and not isinstance(error, OfflineModeIsEnabled)
 
 
-def _one_line(what: object) -> str:
+def one_line(what: object) -> str:
+    """An error's words without its line breaks."""
     return " ".join(str(what).split())

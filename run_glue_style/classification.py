@@ -25,7 +25,7 @@ from transformers.utils import logging as transformers_logging
 from modeling_dsa import DSAConfig, DSAForSequenceClassification
 from modeling_dsa.building import build_model, vocabulary_from_texts
 from modeling_dsa.drawing import attention_rows, draw_attention
-from modeling_dsa.publishing import PLACEHOLDER, NotPushedError
+from modeling_dsa.publishing import PLACEHOLDER, NotPushedError, one_line
 
 from .arguments import ModelArguments, RunArguments, TrainingRecipe
 from .engine import Interrupted, Trainer, make_accelerator, metric_value
@@ -91,7 +91,7 @@ def run_script(main: Callable[[], None]) -> int:
         logger.warning("Stopped.")
         return 130
     except DatasetGenerationError as error:
-        logger.error(f"error: {_one_line(error.__cause__ or error)}")
+        logger.error(f"error: {one_line(error.__cause__ or error)}")
         return 2
     except (ValueError, OSError, SafetensorError) as error:
         logger.error(f"error: {error}")
@@ -272,9 +272,9 @@ def _make_model(
                 torch.manual_seed(seed)  # for a head that the model does not have
                 return task.model_class.from_pretrained(start, config=config), tokenizer
     except StrictDataclassError as error:
-        raise ValueError(_one_line(error.__cause__ or error)) from error
+        raise ValueError(one_line(error.__cause__ or error)) from error
     except (OSError, RuntimeError) as error:
-        raise ValueError(f"{source} cannot be loaded: {_one_line(error)}") from error
+        raise ValueError(f"{source} cannot be loaded: {one_line(error)}") from error
     path = _vectors(task, arguments)
     vocabulary, vectors = vocabulary_from_texts(path, texts.all(), progress=accelerator.is_main_process)
     if overrides.get("embedding_size", vectors.dimension) != vectors.dimension:
@@ -287,10 +287,6 @@ def _vectors(task: Task, arguments: ModelArguments) -> Path:
     if path is None:
         raise ValueError("These data need word vectors: give --vectors, such as glove.840B.300d.zip.")
     return path
-
-
-def _one_line(error: BaseException) -> str:
-    return " ".join(str(error).split())
 
 
 def _tokenize(

@@ -9,7 +9,7 @@ from huggingface_hub import CommitInfo, HfApi
 from huggingface_hub.errors import HfHubHTTPError, HTTPError  # type: ignore[attr-defined]  # see modeling_dsa.publishing
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from modeling_dsa.publishing import NotPushedError, open_repository, push_folder, reason
+from modeling_dsa.publishing import NotPushedError, one_line, open_repository, push_folder, reason
 
 from .arguments import RunArguments
 from .engine import Trainer
@@ -62,8 +62,9 @@ class HubRun:
             running, self._running = self._running, None
             try:
                 running.result()
-            except NotPushedError as error:
-                logger.warning(f"A checkpoint was not pushed: {error.reason}")
+            except (NotPushedError, OSError) as error:  # OSError: the disk is full, say
+                said = error.reason if isinstance(error, NotPushedError) else one_line(error)
+                logger.warning(f"A checkpoint was not pushed: {said}")
 
     def _push_checkpoint(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, step: int) -> CommitInfo:
         with tempfile.TemporaryDirectory(prefix="dsa-checkpoint-") as folder:
