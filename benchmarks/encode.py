@@ -128,7 +128,7 @@ def trained_systems(tokenizer: PreTrainedTokenizerBase) -> list[Competitor]:
 
 
 def trained_as_onnx(threads: int, pairs: int | None) -> list[Competitor]:
-    """The system whose weights ship, as its two ONNX files, with their accuracies on the first dev pairs (None: all)."""
+    """The system whose weights ship, as its two ONNX files, and their accuracies on the first dev pairs (None: all)."""
     validation = parquet.read_table(SAMPLE_FILES["validation"]).slice(0, pairs).to_pydict()
     setting = json.loads((TRAINED / "all_results.json").read_text(encoding="utf-8"))["setting"]
     competitors = []

@@ -24,6 +24,7 @@ from onnxruntime.quantization import (
     quant_pre_process,
     quantize_static,
 )
+from onnxruntime.quantization.onnx_model import ONNXModel
 from torch import Tensor, nn
 from transformers import AutoConfig, AutoModel, AutoModelForSequenceClassification
 
@@ -263,6 +264,35 @@ def _quantize(model: DSAPreTrainedModel, file: Path, quantized: Path) -> None:
     )
     prepared.unlink()
     written = onnx.load(quantized)
+    _gather_bytes(written)
     onnx.helper.set_model_props(written, {entry.key: entry.value for entry in onnx.load(file).metadata_props})
     onnx.checker.check_model(written)
     onnx.save(written, quantized)
+
+
+def _gather_bytes(written: onnx.ModelProto) -> None:
+    """Round words before their windows are gathered and not after: the same numbers, gathered as bytes."""
+    graph = written.graph
+    maker = {output: node for node in graph.node for output in node.output}
+    readers: dict[str, list[onnx.NodeProto]] = {}
+    for node in graph.node:
+        for name in node.input:
+            readers.setdefault(name, []).append(node)
+    moved = set()
+    for quantize in graph.node:
+        reshape = maker.get(quantize.input[0]) if quantize.op_type == "QuantizeLinear" else None
+        gather = maker.get(reshape.input[0]) if reshape is not None and reshape.op_type == "Reshape" else None
+        if reshape is None or gather is None or gather.op_type != "Gather":
+            continue
+        between = {gather.output[0], reshape.output[0]}
+        if any(len(readers[name]) > 1 for name in between):
+            continue
+        (rounded,) = quantize.output
+        for reader in readers[rounded]:
+            reader.input[:] = [reshape.output[0] if name == rounded else name for name in reader.input]
+        quantize.input[0], gather.input[0] = gather.input[0], rounded
+        moved |= between
+    typed = [info for info in graph.value_info if info.name not in moved]  # they say float32
+    del graph.value_info[:]
+    graph.value_info.extend(typed)
+    ONNXModel(written).topological_sort()

@@ -4,6 +4,7 @@ import argparse
 import importlib
 import json
 import math
+import os
 import re
 import subprocess
 import sys
@@ -16,11 +17,14 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from small_models import small_config
+from torch._dynamo.utils import counters
 from torch.utils.flop_counter import FlopCounterMode
 
 from modeling_dsa import DSAConfig, DSAForNLI
 from modeling_dsa.packing_dsa import pack, split_pairs
 from modeling_dsa.tokenization import build_tokenizer
+from run_glue_style.collation import PadRows
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 README = (BENCHMARKS / "README.md").read_text(encoding="utf-8")
@@ -48,9 +52,10 @@ def check_encode(record: dict[str, Any]) -> None:
     by_name = {result["name"]: result for result in record["results"]}
     ours, trained = {"single DSA", "single DSA, folded"}, {"dsa-single-snli", "dsa-multiple-snli", "static-cnn-snli"}
     peers = {"BiLSTM-max 128D", "mean of GloVe", "all-MiniLM-L6-v2", "WordLlama 256"} - record["missing"].keys()
-    assert by_name.keys() == ours | peers | trained | {"dsa-small-snli"}
+    as_onnx = {"dsa-small-snli, ONNX", "dsa-small-snli, ONNX int8"}
+    assert by_name.keys() == ours | peers | trained | {"dsa-small-snli"} | as_onnx
     for name, result in by_name.items():
-        ways = {"bulk", "single"} if name in ours | peers else {"bulk"}
+        ways = {"bulk", "single"} if name in ours | peers | as_onnx else {"bulk"}
         assert result["sentences_per_second"].keys() == ways
         assert min(result["sentences_per_second"].values()) > 0
         assert bool(result["accuracy"]) == bool(result["source"]) == (name not in ours | peers)
@@ -59,6 +64,15 @@ def check_encode(record: dict[str, Any]) -> None:
         files = sorted((BENCHMARKS.parent / "results" / "snli" / name).glob("*.json"))
         records = [json.loads(path.read_text(encoding="utf-8")) for path in files]
         assert by_name[name]["accuracy"] == [found["metrics"]["validation"]["accuracy"] for found in records]
+
+
+def check_bulk_memory(record: dict[str, Any]) -> None:
+    """More lines, and the memory of a process that has loaded torch and the model."""
+    first, second = record["results"]
+    assert (first["lines"], second["lines"]) == (100, 200)
+    for result in (first, second):
+        assert 5 < result["words"] / result["lines"] < 12
+        assert 2e8 < result["peak"] < 2e9
 
 
 def check_training_epoch(record: dict[str, Any]) -> None:
@@ -84,10 +98,26 @@ def check_growth(record: dict[str, Any]) -> None:
         assert {point["words"] for point in found["words, full batch", form]["points"]} == {2048}
 
 
+def check_snli_epoch(record: dict[str, Any]) -> None:
+    """Each variant ran its whole epoch; figures fit together."""
+    results = record["results"]
+    assert [(result["precision"], result["compiled"]) for result in results] == [("fp32", False), ("bf16", False)]
+    assert record["product_teraflops"].keys() == {"fp32", "bf16"}
+    for result in results:
+        took = result["epoch_seconds"]
+        assert result["steps"] == result["timed_steps"] == 7
+        assert result["pairs_per_second"] * took == pytest.approx(record["pairs"])
+        assert result["words_per_second"] * took == pytest.approx(record["words"])
+        of_product = result["teraflops"] / record["product_teraflops"][result["precision"]]
+        assert result["product_share"] == pytest.approx(of_product)
+
+
 CHECKS: dict[str, Callable[[dict[str, Any]], None]] = {
     "encode.py": check_encode,
+    "bulk_memory.py": check_bulk_memory,
     "training_epoch.py": check_training_epoch,
     "growth.py": check_growth,
+    "snli_epoch.py": check_snli_epoch,
 }
 
 
@@ -103,11 +133,18 @@ CHECKS: dict[str, Callable[[dict[str, Any]], None]] = {
             marks=pytest.mark.slow,
         ),
         (
+            "snli_epoch.py",
+            ["--threads", "1", "--no_compile", "--seconds", "250"],
+            {"pairs", "words", "product_teraflops"},
+            {"speed.json"},
+        ),
+        (
             "stance_epoch.py",
             ["--threads", "1", "--setting", "mean-fnc1", "self-attention-fnc1"],
             {"pairs", "settings"},
             {"speed.json"},
         ),
+        pytest.param("bulk_memory.py", ["--threads", "1"], {"results"}, {"speed.json"}, marks=pytest.mark.slow),
         *(
             pytest.param(
                 name, ["--threads", "1"], {"results"}, {"speed.json", "speed.png"}, marks=pytest.mark.slow, id=name
@@ -148,6 +185,8 @@ def test_a_benchmark_prints_a_table_and_writes_its_results(
         ("training_epoch", ["--batch_size", "1"], "2 pairs in a batch"),
         ("training_epoch", ["--batch_size", "40000"], "the sample has 57,840 pairs"),
         ("growth", ["--rounds", "0"], "1 round"),
+        ("snli_epoch", ["--seconds", "0"], "more than 0 seconds"),
+        ("snli_epoch", ["--pairs", "100", "--batch_size", "16", "101"], "100 pairs cannot make batches of [16, 101]"),
     ],
     indirect=["module"],
 )
@@ -173,7 +212,7 @@ def test_tables_of_the_readme_are_those_of_the_files(module: Any, table: str) ->
 
 
 def test_every_benchmark_has_a_place_for_its_table() -> None:
-    scripts = {path.stem for path in BENCHMARKS.glob("*.py")} - {"measuring", "peers"}
+    scripts = {path.stem for path in BENCHMARKS.glob("*.py")} - {"measuring", "operations", "peers"}
     assert {name for name, _ in TABLES} == scripts
 
 
@@ -365,6 +404,140 @@ def test_pairs_are_sorted_as_whole_rows(module: Any) -> None:
     assert sorted(rows[0]) == sorted(rows[1])
     words = [len(premise.split()) + len(hypothesis.split()) for premise, hypothesis, *_ in rows[1]]
     assert words == sorted(words)
+
+
+@pytest.mark.parametrize("module", ["snli_epoch"], indirect=True)
+def test_lengths_of_made_up_pairs_are_those_of_the_sample(module: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    sample = importlib.import_module("training_step").draw_pairs(100_000)
+    tokenizer = build_tokenizer([], lowercase=True)
+    for side, counts in (("premise", module.PREMISES_BY_WORDS), ("hypothesis", module.HYPOTHESES_BY_WORDS)):
+        assert np.bincount([len(ids) for ids in tokenizer(sample[side])["input_ids"]]).tolist() == list(counts)
+
+
+@pytest.mark.parametrize("module", ["snli_epoch"], indirect=True)
+def test_made_up_pairs_are_like_those_of_snli(module: Any) -> None:
+    config = DSAConfig(vocab_size=36_003)
+    pairs = module.make_pairs(30_000, config)
+    assert len(pairs.labels) == len(pairs.lengths) == 30_000
+    assert len(pairs.ids) == pairs.lengths.sum()
+    for words, counts in (
+        (pairs.premise_words[::3], module.PREMISES_BY_WORDS),
+        (pairs.hypothesis_words, module.HYPOTHESES_BY_WORDS),
+    ):
+        shares = np.bincount(words, minlength=len(counts)) / len(words)
+        np.testing.assert_allclose(shares, np.array(counts) / sum(counts), atol=0.01)
+    rows = np.split(pairs.ids, pairs.starts[1:])
+    split = [np.split(row, [words]) for row, words in zip(rows, pairs.premise_words, strict=True)]
+    assert {int(second[0]) for _, second in split} == {config.sep_token_id}
+    assert all(np.array_equal(split[number][0], split[number - number % 3][0]) for number in range(3000))
+    assert len({first.tobytes() for first, _ in split}) == pytest.approx(10_000, rel=0.02)
+    words = np.concatenate([first for first, _ in split[::3]] + [second[1:] for _, second in split])
+    assert (words.min(), words.max() < 36_003) == (3, True)
+    one, two, four = np.bincount(words)[[3, 4, 6]]  # Zipf's law
+    assert (one / two, one / four) == (pytest.approx(2, rel=0.05), pytest.approx(4, rel=0.05))
+    assert np.bincount(pairs.labels).tolist() == [pytest.approx(10_000, rel=0.03)] * 3
+    assert np.array_equal(module.make_pairs(30_000, config).ids, pairs.ids)
+
+
+@pytest.mark.parametrize(("count", "batches"), [(500, 16), (481, 15)])
+@pytest.mark.parametrize("module", ["snli_epoch"], indirect=True)
+def test_batches_made_on_the_device_are_those_of_the_collator(module: Any, count: int, batches: int) -> None:
+    config = DSAConfig(vocab_size=300)
+    assert config.pad_token_id is not None
+    pairs = module.make_pairs(count, config)
+    load, epoch = module.Loader(pairs, torch.device("cpu"), config), module.Epoch(pairs, 32, 5, config)
+    assert len(set(epoch.order.tolist())) == len(epoch.order) == (500 if count == 500 else 480)
+    assert len(epoch.cuts) == batches
+    ids, words, operations = np.split(pairs.ids, pairs.starts[1:]), 0, 0
+    for cut in epoch.cuts:
+        order = epoch.order[cut.start : cut.end]
+        rows = [
+            {
+                "input_ids": ids[row],
+                "attention_mask": np.ones(len(ids[row])),
+                "token_type_ids": np.arange(len(ids[row])) > pairs.premise_words[row],
+                "labels": pairs.labels[row],
+            }
+            for row in order
+        ]
+        expected = PadRows(config.pad_token_id)(rows)
+        batch = load(torch.from_numpy(order), cut.width)
+        assert batch.keys() == expected.keys()
+        longest = expected["input_ids"].shape[1]
+        assert cut.width % 32 == 0
+        assert longest <= cut.width < longest + 32
+        for name, value in batch.items():
+            kept = value if name == "labels" else value[:, :longest]
+            torch.testing.assert_close(kept, expected[name])
+            assert name == "labels" or not value[:, longest:].any()
+        rows_of_ids, mask, types = (batch[name] for name in ("input_ids", "attention_mask", "token_type_ids"))
+        is_word, is_second = split_pairs(rows_of_ids, mask, types, config.pad_token_id, config.sep_token_id)
+        words += int(is_word.sum())
+        premises = pack(rows_of_ids, is_word & ~is_second, None, deduplicate=True)[1].lengths
+        hypotheses = pack(rows_of_ids, is_second, None, deduplicate=False)[1].lengths
+        operations += module.count_training_operations(torch.cat([premises, hypotheses]), config)
+    assert epoch.words == words
+    assert epoch.training_operations == pytest.approx(operations, rel=1e-3)  # premises of a few words may be equal
+    shapes = {(cut.end - cut.start, cut.width) for cut in epoch.cuts}
+    assert sorted(shapes) == sorted((cut.end - cut.start, cut.width) for cut in epoch.shapes())
+
+
+BARE = """
+import runpy, sys
+for name in ("accelerate", "datasets", "evaluate", "matplotlib", "pandas", "pyarrow", "scipy", "sklearn"):
+    sys.modules[name] = None
+sys.argv = sys.argv[1:]
+sys.path.insert(0, str(__import__("pathlib").Path(sys.argv[0]).parent))
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+
+
+def test_an_epoch_of_snli_is_extrapolated_where_time_is_short_without_the_train_extra(tmp_path: Path) -> None:
+    output = tmp_path / "speed.json"
+    options = ["--quick", "--no_compile", "--threads", "1", "--seconds", "0.001", "--output", str(output)]
+    command = [sys.executable, "-c", BARE, str(BENCHMARKS / "snli_epoch.py"), *options]
+    finished = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert finished.returncode == 0, finished.stderr
+    results = json.loads(output.read_text(encoding="utf-8"))["results"]
+    assert [(result["timed_steps"], result["steps"]) for result in results] == [(1, 7), (1, 7)]
+    rows = [line for line in finished.stdout.splitlines() if line.startswith("|")][2:]
+    for result, row in zip(results, rows, strict=True):
+        assert f"| ~{result['epoch_seconds']:,.3g} (1 of 7 steps) |" in row
+
+
+@pytest.mark.slow
+def test_a_variant_that_fails_has_its_error_in_the_table(tmp_path: Path) -> None:
+    absent = {"CXX": str(tmp_path / "no compiler"), "TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "cache")}
+    command = [sys.executable, str(BENCHMARKS / "snli_epoch.py"), "--quick", "--threads", "1"]
+    command += ["--output", str(tmp_path / "speed.json")]
+    finished = subprocess.run(
+        command, capture_output=True, text=True, timeout=300, check=False, env={**os.environ, **absent}
+    )
+    assert finished.returncode == 0, finished.stderr
+    results = json.loads((tmp_path / "speed.json").read_text(encoding="utf-8"))["results"]
+    assert [("error" in result, result["compiled"]) for result in results] == [(False, False), (True, True)] * 2
+    rows = [line for line in finished.stdout.splitlines() if line.startswith("|")]
+    assert len({line.count("|") for line in rows}) == 1
+    assert [" | failed: " in row for row in rows[2:]] == [False, True, False, True]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("module", ["snli_epoch"], indirect=True)
+def test_a_compiled_variant_compiles_nothing_inside_the_time(module: Any) -> None:
+    small: dict[str, Any] = {"kernel_sizes": [3], "num_hidden_layers": 1, "problem_type": "single_label_classification"}
+    config, device = small_config(**small, sentences_per_row=2), torch.device("cpu")
+    pairs = module.make_pairs(40, config)
+    load, epoch = module.Loader(pairs, device, config), module.Epoch(pairs, 16, 0, config)
+    step = module.make_step("fp32", True, device, config)
+    counters.clear()
+    first = module.time_epochs(step, load, [epoch], device, 300, "compiled")
+    graphs = counters["stats"]["unique_graphs"]
+    assert 1 <= graphs <= len(epoch.shapes())
+    assert (first["timed_steps"], first["steps"]) == (3, 3)
+    assert 0 < first["epoch_seconds"] < first["warm_up_seconds"] / 10
+    module.time_epochs(step, load, [epoch], device, 300, "compiled")
+    assert counters["stats"]["unique_graphs"] == graphs
+    torch.compiler.reset()
 
 
 @pytest.mark.parametrize("module", ["long_texts"], indirect=True)

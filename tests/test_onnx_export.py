@@ -16,7 +16,7 @@ import torch
 from small_models import ENCODER_CASES, POOLING_CASES, SEP, join_pair, pad_rows, randomize, small_config
 from torch import Tensor, nn
 
-from modeling_dsa import DSAForNLI, DSAForSequenceClassification, DSAModel, DSAPreTrainedModel
+from modeling_dsa import DSAForNLI, DSAForSequenceClassification, DSAModel, DSAPreTrainedModel, onnx_export
 from modeling_dsa.onnx_export import export_onnx
 from modeling_dsa.onnx_layers import ONNX_ENCODERS
 from modeling_dsa.packing_dsa import Packing
@@ -158,6 +158,25 @@ def test_int8_is_smaller_and_close(exported: tuple[DSAForSequenceClassification,
         has_words = np.linalg.norm(wanted, axis=1) > 0
         norms = np.linalg.norm(found, axis=1) * np.linalg.norm(wanted, axis=1)
         assert ((found * wanted).sum(1) / norms)[has_words].min() > 0.97
+
+
+def test_in_int8_windows_gather_bytes_and_give_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = model_of(**WIDER)
+    quick = export_onnx(model, tmp_path / "quick", quantize=True)[1]
+    monkeypatch.setattr(onnx_export, "_gather_bytes", lambda written: None)
+    plain = export_onnx(model, tmp_path / "plain", quantize=True)[1]
+
+    def windows_of(file: Path, of_bytes: bool) -> int:
+        nodes = onnx.load(file).graph.node
+        rounded = {node.output[0] for node in nodes if node.op_type == "QuantizeLinear"}
+        return sum(node.op_type == "Gather" and (node.input[0] in rounded) == of_bytes for node in nodes)
+
+    layers = sum(layer.kernel_size[0] > 1 for layer in model.modules() if isinstance(layer, torch.nn.Conv1d))
+    assert windows_of(quick, True) == layers > 0
+    assert windows_of(plain, True) == 0
+    for batch in batches():
+        for name, values in run(plain, batch).items():
+            np.testing.assert_allclose(run(quick, batch)[name], values, rtol=0, atol=1e-6)
 
 
 def test_in_int8_a_sentence_does_not_see_its_batch(exported: tuple[DSAForSequenceClassification, list[Path]]) -> None:

@@ -30,8 +30,9 @@ def nli(tmp_path_factory: pytest.TempPathFactory) -> Saved:
     return saved
 
 
-def test_vectors_are_those_of_the_model(nli: Saved) -> None:
-    model = OnnxModel.from_pretrained(nli.folder, threads=1)
+@pytest.mark.parametrize("threads", [1, 3, None])
+def test_vectors_are_those_of_the_model(nli: Saved, threads: int | None) -> None:
+    model = OnnxModel.from_pretrained(nli.folder, threads=threads)
     expected = SentenceEncoder.from_pretrained(nli.folder).encode(SENTENCES)
     for batch_size in (1, 2, 32):
         np.testing.assert_allclose(model.encode(SENTENCES, batch_size=batch_size), expected, rtol=1e-4, atol=1e-5)

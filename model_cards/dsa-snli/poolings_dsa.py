@@ -4,6 +4,8 @@ Each pooling's forward takes the encoded words (N, d_c), the [`Packing`] that te
 the class of each row (B,) where the model is told them, and returns a [`Pooled`].
 """
 
+from typing import cast
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -11,7 +13,7 @@ from torch import Tensor, nn
 from .configuration_dsa import DSAConfig
 from .packing_dsa import Packing
 from .pooled_dsa import Pooled, at_least_float32, sum_words
-from .rows_dsa import RowConv1d, in_blocks
+from .rows_dsa import RowConv1d, convolve_rows, in_blocks
 from .variational_dsa import PairwisePooling, VariationalSelfAttention
 
 
@@ -50,12 +52,21 @@ def _agreement(values: Tensor, vectors: Tensor, packing: Packing) -> Tensor:
     return in_blocks(of_words, packing.sentence_of_word).t()
 
 
+class HeadsProjection(RowConv1d):
+    """W_j and b_j of all heads."""
+
+    def forward(self, rows: Tensor, channels: slice = slice(None)) -> Tensor:
+        """(rows, in_channels) -> (rows, these of the out_channels)"""
+        bias = cast(Tensor, self.bias)
+        return convolve_rows(rows, self.weight[channels], bias[channels])
+
+
 class DynamicSelfAttention(nn.Module):
     """Dynamic self-attention with m heads: projection (Eq. 6), routing (Algorithm 1), concatenation (Eq. 7)."""
 
     def __init__(self, config: DSAConfig) -> None:
         super().__init__()
-        self.projection = RowConv1d(config.encoded_size, config.sentence_embedding_size)  # W_j, b_j for all j
+        self.projection = HeadsProjection(config.encoded_size, config.sentence_embedding_size)
         self.heads, self.head_size = config.num_attention_heads, config.attention_head_size
         self.iterations = config.routing_iterations
         self.scale = config.routing_scale
@@ -63,14 +74,26 @@ class DynamicSelfAttention(nn.Module):
 
     def forward(self, words: Tensor, packing: Packing, classes: Tensor | None = None) -> Pooled:
         """(N, d_c) -> vectors (1, U, m * d_o) and the weights of every iteration, each (heads, N)."""
+        # On a CPU head by head, as all heads' words are larger than its cache: three times as fast with 32 heads.
+        together = 1 if words.device.type == "cpu" and not torch.compiler.is_compiling() else self.heads
+        size = together * self.head_size
+        parts = [
+            self._attend(words, packing, slice(start, start + size))
+            for start in range(0, self.heads * self.head_size, size)
+        ]
+        vectors = torch.cat([part for part, _ in parts], dim=1)  # (U, heads, d_o)
+        attentions = [torch.cat(weights) for weights in zip(*(weights for _, weights in parts), strict=True)]
+        return Pooled(vectors.flatten(1).to(words.dtype)[None], attentions, packing)
+
+    def _attend(self, words: Tensor, packing: Packing, channels: slice) -> tuple[Tensor, list[Tensor]]:
+        """(N, d_c) -> vectors of the heads that have these channels, (U, heads, d_o), and their weights."""
 
         def project(block: slice) -> Tensor:
-            return F.leaky_relu(self.projection(words[block]), self.negative_slope)
+            return F.leaky_relu(self.projection(words[block], channels), self.negative_slope)
 
-        values = in_blocks(project, words)  # (N, m * d_o)
-        values = values.view(-1, self.heads, self.head_size).transpose(0, 1).contiguous()  # (heads, N, d_o)
-        vectors, attentions = dynamic_routing(at_least_float32(values), packing, self.iterations, self.scale)
-        return Pooled(vectors.flatten(1).to(words.dtype)[None], attentions, packing)
+        values = in_blocks(project, words)  # (N, heads * d_o)
+        values = values.unflatten(1, (-1, self.head_size)).transpose(0, 1).contiguous()  # (heads, N, d_o)
+        return dynamic_routing(at_least_float32(values), packing, self.iterations, self.scale)
 
 
 class StaticSelfAttention(nn.Module):
