@@ -196,7 +196,7 @@ def draw(record: Mapping[str, Any], path: Path) -> None:
 
 def main() -> None:
     """Measure all sweeps, print the table."""
-    parser = make_parser(__doc__, 5, "timed runs of each size", "few and small sizes, 1 round")
+    parser = make_parser(__doc__, 11, "timed runs of each size", "few and small sizes, 1 round")
     add_threads(parser)
     arguments = parser.parse_args()
     rounds = 1 if arguments.quick else arguments.rounds

@@ -1,6 +1,7 @@
 """What the benchmarks share: their options, the turns that competitors take, a training step, and what is kept."""
 
 import argparse
+import ctypes
 import os
 import platform
 import re
@@ -52,6 +53,18 @@ def machine() -> dict[str, Any]:
         "cores": os.cpu_count(),
         "load_before": os.getloadavg()[0],
     }
+
+
+def keep_freed_memory() -> None:
+    """Keep what a competitor frees for the next one, where the C library is glibc.
+
+    Otherwise what one frees goes back to the system or not, by its last arrays' sizes, and the next one pays for fresh
+    pages that it would have had already, were it alone.
+    """
+    if platform.libc_ver()[0] == "glibc":
+        trim_threshold, mmap_max = -1, -4  # malloc.h
+        ctypes.CDLL(None).mallopt(trim_threshold, 2**31 - 1)
+        ctypes.CDLL(None).mallopt(mmap_max, 0)
 
 
 def alternate(

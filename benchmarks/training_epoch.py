@@ -26,7 +26,7 @@ import torch
 import torch.nn.functional as F
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from measuring import add_threads, alternate, keep, machine, make_parser, training_step
+from measuring import add_threads, alternate, keep, keep_freed_memory, machine, make_parser, training_step
 from peers import BiLSTMAttention, BiLSTMMax, PaddedPair, TransformerMean
 from torch import Tensor, nn
 from training_step import Batch, PaddedDSA, count_parameters, draw_pairs, make_batches
@@ -35,7 +35,7 @@ from modeling_dsa import DSAConfig, DSAForNLI
 from modeling_dsa.tokenization import build_tokenizer, count_words
 
 OURS = "single DSA"
-WARM_UP_ROUNDS = 1
+WARM_UP_ROUNDS = 4  # the CPU library compiles a kernel for each new shape of a batch, of which an epoch has few
 UNITS = 2048
 TARGETS = {"single DSA, padded Conv1d": 3, "BiLSTM-max": 10}
 
@@ -127,7 +127,7 @@ def draw(record: Mapping[str, Any], path: Path) -> None:
 
 def main() -> None:
     """Prepare the batches, train, print the table."""
-    parser = make_parser(__doc__, 5, "timed batches", "2 rounds of 8 pairs, a BiLSTM of 2 x 64")
+    parser = make_parser(__doc__, 12, "timed batches", "2 rounds of 8 pairs, a BiLSTM of 2 x 64")
     add_threads(parser)
     parser.add_argument(
         "--batch_size", type=int, default=256, help="pairs in a batch; default: the paper's %(default)s"
@@ -143,6 +143,7 @@ def main() -> None:
         parser.error(f"the sample has {len(pairs['label']):,} pairs: give fewer rounds or smaller batches")
 
     torch.set_num_threads(arguments.threads)
+    keep_freed_memory()
     tokenizer = build_tokenizer(count_words(pairs["premise"] + pairs["hypothesis"], lowercase=True), lowercase=True)
     settings: dict[str, Any] = {"sentences_per_row": 2, "num_labels": 3, "unknown_init_range": 0.5}
     config = DSAConfig(vocab_size=len(tokenizer), **settings)

@@ -119,6 +119,7 @@ def test_dsa_commands_run(home: Path) -> None:
     assert (home / "attention.png").is_file()
     run_in(home, ["bash", "-euc", block("snippet: onnx")])
     assert {path.suffix for path in (home / "my-model" / "onnx").iterdir()} == {".onnx"}
+    assert run_in(home, [sys.executable, "-c", block("snippet: session")]) == "(2, 600)\n"
 
 
 def test_a_lot_of_text_is_encoded(home: Path) -> None:
