@@ -11,7 +11,8 @@ comes from training, folded (`fold_embeddings`), and as an ONNX file; its vector
 peers are in `peers.py`; packages that are not installed are left out and named. Systems with an NLI accuracy are those
 that this repository has trained, with the sizes and the accuracy of their own records in results/ and model_cards/,
 folded. The one whose weights ship runs as ONNX files too, in float32 and in int8, whose accuracy is measured in this
-run. encode.png draws accuracy over speed; peers were not trained here and are lines at their speed.
+run. Peers were not trained here: theirs is that of a classifier on their frozen vectors, from peer_accuracy.json, which
+`peer_accuracy.py` writes. encode.png draws accuracy over speed; who has no accuracy is a line.
 """
 
 import argparse
@@ -42,7 +43,8 @@ from run_glue_style.sample import SAMPLE_FILES
 ROOT = Path(__file__).parents[1]
 TRAINED = ROOT / "model_cards" / "dsa-snli"
 RESULTS = ROOT / "results" / "snli"
-TRAINED_HERE = "trained here"
+FROZEN = ROOT / "benchmarks" / "peer_accuracy.json"
+TRAINED_HERE, PEER = "trained here", "peer"
 INT8, INT8_TARGET = " int8", 1.5
 PLAIN, FOLDED, ONNX = "single DSA", "single DSA, folded", "single DSA, ONNX"
 TOLERANCE = 1e-5
@@ -61,7 +63,7 @@ class Competitor:
         encode: Sentences to vectors.
         kind: "single DSA", "trained here" or "peer".
         ways: Of "bulk" and "single", those in which it is measured.
-        accuracy: Of SNLI's dev split, for a trained system: one for each seed.
+        accuracy: Of SNLI's dev split: one for each seed. A peer's is that of a classifier on its frozen vectors.
         source: The file or folder that says so.
     """
 
@@ -163,7 +165,12 @@ def peers(tokenizer: PreTrainedTokenizerBase, units: int) -> tuple[list[Competit
     words = DSAConfig(encoder="none", pooling="mean")
     mean = encoder_of(words, tokenizer, fold=False).encode
     found = {**packages, f"BiLSTM-max {2 * units}D": bilstm, "mean of GloVe": mean}
-    return [Competitor(name, encode, "peer") for name, encode in found.items()], missing
+    frozen = json.loads(FROZEN.read_text(encoding="utf-8"))["accuracies"] if FROZEN.is_file() else {}
+    source = FROZEN.relative_to(ROOT).as_posix()
+    return [
+        Competitor(name, encode, PEER, accuracy=tuple(frozen.get(name, ())), source=source if name in frozen else None)
+        for name, encode in found.items()
+    ], missing
 
 
 def one_at_a_time(encode: Encode, sentences: Sequence[str]) -> None:
@@ -236,35 +243,33 @@ def as_markdown(record: Mapping[str, Any]) -> str:
                 else [f"{rate:,.0f}", f"{best / rate:,.{0 if best >= 10 * rate else 2}f}x{target}"]
             )
         accuracy = result["accuracy"]
-        cells.append(f"{statistics.mean(accuracy):.1%}" if accuracy else "")
+        how = ", frozen vectors" if result["kind"] == PEER else ""
+        cells.append(f"{statistics.mean(accuracy):.1%}{how}" if accuracy else "")
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
 def draw(record: Mapping[str, Any], path: Path) -> None:
-    """Draw accuracy over sentences a second in bulk as a PNG; who has no accuracy here is a line."""
+    """Draw accuracy over sentences a second in bulk as a PNG; a peer without an accuracy is a line."""
     figure = Figure(figsize=(9, 5), layout="constrained")
     panel = figure.add_subplot()
-    trained = [result for result in record["results"] if result["accuracy"]]
-    for result, marker in zip(trained, itertools.cycle("osD^vP"), strict=False):
+    drawn = [result for result in record["results"] if result["accuracy"]]
+    for result, marker in zip(drawn, itertools.cycle("osD^vP"), strict=False):
         percent = [100 * share for share in result["accuracy"]]
         mean = statistics.mean(percent)
         ends = [[mean - min(percent)], [max(percent) - mean]]
         rate = result["sentences_per_second"]["bulk"]
-        panel.errorbar(rate, mean, yerr=ends, marker=marker, capsize=4, linestyle="none", label=result["name"])
-    panel.legend(loc="lower left", title="trained here: mean, range of the seeds", title_fontsize="small")
-    bottom, top = panel.get_ylim()
-    panel.set_ylim(bottom, top + 0.9 * (top - bottom))  # room for the names of the lines
+        filling, label = (None, result["name"]) if result["kind"] != PEER else ("none", f"{result['name']}, frozen")
+        panel.errorbar(
+            rate, mean, yerr=ends, marker=marker, mfc=filling, ms=8, capsize=4, linestyle="none", label=label
+        )
     for result in record["results"]:
-        if not result["accuracy"]:
-            peer = result["kind"] == "peer"
+        if result["kind"] == PEER and not result["accuracy"]:
             rate = result["sentences_per_second"]["bulk"]
-            panel.axvline(rate, color="#D55E00" if peer else "#009E73", linestyle="--" if peer else ":")
-            panel.annotate(
-                result["name"], (rate, 0.98), xycoords=("data", "axes fraction"), rotation=90, ha="right", va="top"
-            )
+            panel.axvline(rate, color="#D55E00", linestyle="--", label=f"{result['name']}, speed alone")
+    figure.legend(loc="outside right upper", title="mean, range of the seeds", fontsize="small", title_fontsize="small")
     panel.set(xscale="log", xlabel="sentences a second, in bulk", ylabel="accuracy on SNLI's dev split, %")
-    panel.set_title("Trained on this package's SNLI pairs (marks); speed alone (lines)", fontsize=10)
+    panel.set_title("Trained on this package's SNLI pairs, or (hollow) a classifier on frozen vectors", fontsize=10)
     panel.grid(alpha=0.3)
     figure.savefig(path, format="png", dpi=120, metadata={"Software": None})
 

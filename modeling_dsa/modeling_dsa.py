@@ -1,6 +1,5 @@
 """The DSA model family: sentence encoders over a frozen table of word vectors, and their classification heads."""
 
-import functools
 import itertools
 import math
 from dataclasses import dataclass
@@ -25,7 +24,7 @@ from .pipeline_dsa import SentenceEmbeddingPipeline  # noqa: F401  (as above)
 from .pooled_dsa import Pooled  # noqa: F401  (as above)
 from .poolings_dsa import POOLINGS
 from .repository_dsa import automatic_classes, write_repository_files
-from .rows_dsa import dropout, in_blocks
+from .rows_dsa import dropout
 from .variational_dsa import INITIAL_LOG_STD, VariationalSelfAttention
 
 
@@ -315,7 +314,10 @@ class DSAModel(DSAPreTrainedModel):
             words = dropout(embedded, self.config.embedding_dropout, self.training)
             encoded, between = self.encoder(words, packing, bool(output_hidden_states))  # (N, d_c)
         if self.config.normalize_words:
-            encoded = in_blocks(functools.partial(_normalize, encoded, self.config.word_norm), encoded)
+            read_again = torch.is_grad_enabled() or output_hidden_states or torch.compiler.is_compiling()
+            # The usual 1e-12 is 0 in half precision, and a word vector may be 0.
+            encoded = F.normalize(encoded, dim=-1, eps=1e-6, out=None if read_again else encoded)
+            encoded = encoded * self.config.word_norm if read_again else encoded.mul_(self.config.word_norm)
         pooled = self.pooling(encoded, packing, labels)
 
         # A pooling may tell copies of a sentence apart, so what it returns is laid out by its own packing.
@@ -341,12 +343,6 @@ class DSAModel(DSAPreTrainedModel):
             kl_weight=pooled.kl_weight,
             attention_penalty=None if pooled.penalty is None else _sum_by_row(pooled.penalty, pooled.packing),
         )
-
-
-def _normalize(words: Tensor, norm: float, block: slice) -> Tensor:
-    """Give some of the words (N, width) this length."""
-    # The usual 1e-12 is 0 in half precision, and a word vector may be 0.
-    return F.normalize(words[block], dim=-1, eps=1e-6) * norm
 
 
 def _unpack_weights(weights: Tensor, packing: Packing) -> Tensor:

@@ -58,12 +58,22 @@ def check_encode(record: dict[str, Any]) -> None:
         ways = {"bulk", "single"} if name in ours | peers | as_onnx else {"bulk"}
         assert result["sentences_per_second"].keys() == ways
         assert min(result["sentences_per_second"].values()) > 0
-        assert bool(result["accuracy"]) == bool(result["source"]) == (name not in ours | peers)
+        assert bool(result["accuracy"]) == bool(result["source"]) == (name not in ours | {"BiLSTM-max 128D"})
+    frozen = json.loads((BENCHMARKS / "peer_accuracy.json").read_text(encoding="utf-8"))["accuracies"]
+    for name in peers - {"BiLSTM-max 128D"}:
+        assert by_name[name]["accuracy"] == frozen[name]
     for name in trained:
         assert by_name[name]["source"] == f"results/snli/{name}"
         files = sorted((BENCHMARKS.parent / "results" / "snli" / name).glob("*.json"))
         records = [json.loads(path.read_text(encoding="utf-8")) for path in files]
         assert by_name[name]["accuracy"] == [found["metrics"]["validation"]["accuracy"] for found in records]
+
+
+def check_peer_accuracy(record: dict[str, Any]) -> None:
+    """Vectors that were trained on the pairs are worth more than bare ones."""
+    accuracies = {name: values[0] for name, values in record["accuracies"].items()}
+    assert record["pairs"] == record["dev_pairs"] == 200
+    assert 0.3 < accuracies["mean of GloVe"] < accuracies["dsa-small-snli"] < 0.8
 
 
 def check_bulk_memory(record: dict[str, Any]) -> None:
@@ -115,6 +125,7 @@ def check_snli_epoch(record: dict[str, Any]) -> None:
 CHECKS: dict[str, Callable[[dict[str, Any]], None]] = {
     "encode.py": check_encode,
     "bulk_memory.py": check_bulk_memory,
+    "peer_accuracy.py": check_peer_accuracy,
     "training_epoch.py": check_training_epoch,
     "growth.py": check_growth,
     "snli_epoch.py": check_snli_epoch,
@@ -144,6 +155,7 @@ CHECKS: dict[str, Callable[[dict[str, Any]], None]] = {
             {"pairs", "settings"},
             {"speed.json"},
         ),
+        pytest.param("peer_accuracy.py", [], {"accuracies"}, {"speed.json"}, marks=pytest.mark.slow),
         pytest.param("bulk_memory.py", ["--threads", "1"], {"results"}, {"speed.json"}, marks=pytest.mark.slow),
         *(
             pytest.param(
