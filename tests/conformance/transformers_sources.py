@@ -44,8 +44,8 @@ def fetch(folder: Path) -> Path:
             _download(unpacked)
             with tarfile.open(unpacked / f"{release}.tar.gz") as archive:
                 tests = [member for member in archive if member.name.startswith(f"{release}/tests/")]
-                # Python 3.11 has filters from 3.11.4 on.
-                archive.extractall(unpacked, tests, **({"filter": "data"} if hasattr(tarfile, "data_filter") else {}))
+                archive.extraction_filter = getattr(tarfile, "data_filter", None)  # from Python 3.11.4 on
+                archive.extractall(unpacked, tests)
             (unpacked / release / "tests" / "__init__.py").touch()
             package.parent.mkdir(exist_ok=True)
             (unpacked / release / "tests").replace(package)
