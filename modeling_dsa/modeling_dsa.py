@@ -314,7 +314,10 @@ class DSAModel(DSAPreTrainedModel):
             words = dropout(embedded, self.config.embedding_dropout, self.training)
             encoded, between = self.encoder(words, packing, bool(output_hidden_states))  # (N, d_c)
         if self.config.normalize_words:
+            # In place, where nobody reads the words again, as those of a long text are fresh pages; not in half
+            # precision, which autocast may promote.
             read_again = torch.is_grad_enabled() or output_hidden_states or torch.compiler.is_compiling()
+            read_again = read_again or encoded.dtype != torch.float32
             # The usual 1e-12 is 0 in half precision, and a word vector may be 0.
             encoded = F.normalize(encoded, dim=-1, eps=1e-6, out=None if read_again else encoded)
             encoded = encoded * self.config.word_norm if read_again else encoded.mul_(self.config.word_norm)

@@ -192,8 +192,8 @@ class OnnxModel:
             numbers = order[start : start + size]
             inside = np.arange(max(1, lengths[numbers[-1]])) < lengths[numbers, None]  # (batch, words)
             batch = dict.fromkeys(INPUTS, inside.astype(np.int64))
-            for name, padding in (("input_ids", self.about["pad_token_id"]), ("token_type_ids", 0)):
-                field = "ids" if name == "input_ids" else "type_ids"
+            fields = (("input_ids", "ids", self.about["pad_token_id"]), ("token_type_ids", "type_ids", 0))
+            for name, field, padding in fields:
                 values = [value for number in numbers for value in getattr(encodings[number], field)]
                 batch[name] = np.full(inside.shape, padding, np.int64)
                 batch[name][inside] = values

@@ -25,12 +25,10 @@ def in_blocks(compute: Callable[[slice], Tensor], words: Tensor, reach: int = 0)
     Returns:
         (N, width)
     """
-    if torch.is_grad_enabled() or torch.compiler.is_compiling() or words.device.type != "cpu":
+    in_one = torch.is_grad_enabled() or torch.compiler.is_compiling() or words.device.type != "cpu"
+    if in_one or words.shape[0] <= BLOCK_WORDS:
         return compute(slice(None))
-    count = words.shape[0]
-    if count <= BLOCK_WORDS:
-        return compute(slice(None))
-    found = None
+    count, found = words.shape[0], None
     size = -(-count // -(-count // BLOCK_WORDS))  # blocks of one size
     for start in range(0, count, size):
         first, end = max(start - reach, 0), min(start + size, count)
