@@ -35,9 +35,9 @@ from peers import BiLSTMMax, Encode, in_padded_batches, installed_packages, rand
 from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
 from modeling_dsa import DSAConfig, DSAModel
-from modeling_dsa.encoding import SentenceEncoder
-from modeling_dsa.onnx_export import export_onnx
-from modeling_dsa.onnx_session import FILE, QUANTIZED_FILE, OnnxModel
+from modeling_dsa.encoding.encoder import SentenceEncoder
+from modeling_dsa.onnx.export import export_onnx
+from modeling_dsa.onnx.session import FILE, QUANTIZED_FILE, OnnxModel
 from run_glue_style.sample import SAMPLE_FILES
 
 ROOT = Path(__file__).parents[1]

@@ -34,7 +34,7 @@ from measuring import add_threads, encode_and_go_back, keep, machine, make_parse
 from tqdm.auto import tqdm
 
 from modeling_dsa import DSAConfig, DSAModel
-from run_glue_style.settings import setting_folder
+from modeling_dsa.shipped.settings import setting_folder
 
 SETTINGS = {
     "mean-fnc1": "mean",

@@ -26,8 +26,8 @@ from sklearn.preprocessing import StandardScaler
 from tqdm.auto import tqdm
 
 from modeling_dsa import DSAConfig, DSAModel
-from modeling_dsa.building import build_model, vocabulary_from_texts
-from modeling_dsa.encoding import SentenceEncoder
+from modeling_dsa.encoding.encoder import SentenceEncoder
+from modeling_dsa.text.building import build_model, vocabulary_from_texts
 from run_glue_style.sample import SAMPLE_FILES, SAMPLE_VECTORS
 
 HIDDEN = 512

@@ -1,4 +1,4 @@
-"""How fast `modeling_dsa.vectors.read_vectors` reads a GloVe text file, and how much memory it takes for it.
+"""How fast `modeling_dsa.text.word_vectors.read_vectors` reads a GloVe text file, and how much memory it takes for it.
 
     python benchmarks/read_vectors.py --output benchmarks/read_vectors.json
 
@@ -22,7 +22,7 @@ import numpy as np
 from measuring import alternate, keep, machine, make_parser
 from tqdm.auto import tqdm
 
-from modeling_dsa.vectors import WordVectors, read_vectors
+from modeling_dsa.text.word_vectors import WordVectors, read_vectors
 
 Reader = Callable[[Path, set[str] | None], WordVectors]
 

@@ -38,16 +38,16 @@ from torch import Tensor, nn
 from transformers import DataCollatorWithPadding
 
 from modeling_dsa import DSAConfig, DSAForSequenceClassification
-from modeling_dsa.building import build_model
-from modeling_dsa.encoding import token_ids
-from modeling_dsa.tokenization import PreTrainedTokenizerFast, build_tokenizer, count_words
-from modeling_dsa.vectors import WordVectors
-from run_glue_style.arguments import parse_arguments
-from run_glue_style.grouping import GroupedSampler
+from modeling_dsa.encoding.encoder import token_ids
+from modeling_dsa.shipped.settings import setting_folder
+from modeling_dsa.text.building import build_model
+from modeling_dsa.text.tokenization import PreTrainedTokenizerFast, build_tokenizer, count_words
+from modeling_dsa.text.word_vectors import WordVectors
 from run_glue_style.run_stance import DataArguments, make_task
-from run_glue_style.settings import setting_folder
-from run_glue_style.stance_data import LABEL_NAMES
-from run_glue_style.text_rows import Numbers, TextRows, TokenizedTexts, distinct_texts
+from run_glue_style.tasks.stance import LABEL_NAMES
+from run_glue_style.training.arguments import parse_arguments
+from run_glue_style.training.grouping import GroupedSampler
+from run_glue_style.training.text_rows import Numbers, TextRows, TokenizedTexts, distinct_texts
 
 EMBEDDING_SIZE = 100
 VOCABULARY = 25_000  # different words of the synthetic texts at most

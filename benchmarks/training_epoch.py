@@ -32,7 +32,7 @@ from torch import Tensor, nn
 from training_step import Batch, PaddedDSA, count_parameters, draw_pairs, make_batches
 
 from modeling_dsa import DSAConfig, DSAForNLI
-from modeling_dsa.tokenization import build_tokenizer, count_words
+from modeling_dsa.text.tokenization import build_tokenizer, count_words
 
 OURS = "single DSA"
 WARM_UP_ROUNDS = 4  # the CPU library compiles a kernel for each new shape of a batch, of which an epoch has few

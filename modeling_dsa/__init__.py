@@ -4,7 +4,7 @@ from transformers import AutoConfig, AutoModel, AutoModelForSequenceClassificati
 from transformers.pipelines import PIPELINE_REGISTRY
 
 from .configuration_dsa import DSAConfig
-from .encoding import SentenceEncoder
+from .encoding.encoder import SentenceEncoder
 from .modeling_dsa import (
     DSAClassifierOutput,
     DSAForNLI,

@@ -10,9 +10,9 @@ from torch import Tensor, nn
 from transformers.modeling_layers import GradientCheckpointingLayer
 
 from .configuration_dsa import DSAConfig
+from .layers_dsa import ConvLayer, dropout, in_blocks, padded_count
 from .packing_dsa import Packing
 from .pairwise_dsa import PairwiseSelfAttention
-from .rows_dsa import ConvLayer, dropout, in_blocks, padded_count
 
 
 class DenseBranch(GradientCheckpointingLayer):

@@ -11,8 +11,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from .encoders_dsa import DenseBranch, DenseCNN
+from .layers_dsa import ConvLayer, convolve_rows, in_blocks, padded_count
 from .packing_dsa import Packing
-from .rows_dsa import ConvLayer, convolve_rows, in_blocks, padded_count
 
 
 class FoldedBranch(nn.Module):

@@ -18,13 +18,13 @@ from .configuration_dsa import DSAConfig
 from .encoders_dsa import ENCODERS, DenseCNN
 from .folding_dsa import FoldedDenseCNN
 from .handler import EndpointHandler  # noqa: F401  (only files that this one imports itself come along everywhere)
+from .layers_dsa import dropout
 from .packing_dsa import Packing, pack, split_pairs
 from .pairwise_dsa import PairwiseSelfAttention  # noqa: F401  (as above)
 from .pipeline_dsa import SentenceEmbeddingPipeline  # noqa: F401  (as above)
 from .pooled_dsa import Pooled  # noqa: F401  (as above)
 from .poolings_dsa import POOLINGS
 from .repository_dsa import automatic_classes, write_repository_files
-from .rows_dsa import dropout
 from .variational_dsa import INITIAL_LOG_STD, VariationalSelfAttention
 
 

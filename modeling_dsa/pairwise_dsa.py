@@ -6,8 +6,8 @@ from torch import Tensor
 from transformers.modeling_layers import GradientCheckpointingLayer
 
 from .configuration_dsa import DSAConfig
+from .layers_dsa import ConvLayer, RowConv1d
 from .packing_dsa import Packing
-from .rows_dsa import ConvLayer, RowConv1d
 
 
 class PairwiseSelfAttention(GradientCheckpointingLayer):

@@ -11,9 +11,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from .configuration_dsa import DSAConfig
+from .layers_dsa import RowConv1d, convolve_rows, in_blocks
 from .packing_dsa import Packing
 from .pooled_dsa import Pooled, at_least_float32, sum_words
-from .rows_dsa import RowConv1d, convolve_rows, in_blocks
 from .variational_dsa import PairwisePooling, VariationalSelfAttention
 
 

@@ -21,11 +21,12 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from .comparison import Comparison, without_options
-from .published import PublishedTable, read_published
-from .results import write_json
-from .settings import suggestion
-from .tabulate import read_rows, write_comparison
+from modeling_dsa.shipped.settings import suggestion
+
+from .reporting.comparison import Comparison, without_options
+from .reporting.published import PublishedTable, read_published
+from .reporting.results import write_json
+from .reporting.tabulate import read_rows, write_comparison
 
 logger = logging.getLogger(__name__)
 

@@ -14,10 +14,10 @@ if sys.path[0] == str(Path(__file__).resolve().parent):
 from datasets import DatasetDict
 
 from modeling_dsa import DSAForNLI
-from run_glue_style.arguments import DatasetArguments, parse_arguments
-from run_glue_style.classification import Task, run_script, train_and_evaluate
-from run_glue_style.nli_data import LABEL_NAMES, fingerprint, load_nli_dataset, load_nli_files
 from run_glue_style.sample import SAMPLE_FILES, SAMPLE_VECTORS, baseline_line
+from run_glue_style.tasks.nli import LABEL_NAMES, fingerprint, load_nli_dataset, load_nli_files
+from run_glue_style.training.arguments import DatasetArguments, parse_arguments
+from run_glue_style.training.classification import Task, run_script, train_and_evaluate
 
 
 class DataArguments(DatasetArguments):

@@ -16,10 +16,10 @@ if sys.path[0] == str(Path(__file__).resolve().parent):
 from datasets import DatasetDict
 
 from modeling_dsa import DSAConfig, DSAForSequenceClassification
-from run_glue_style.arguments import DatasetArguments, parse_arguments
-from run_glue_style.classification import Task, run_script, train_and_evaluate
-from run_glue_style.settings import setting_folder
-from run_glue_style.sst_data import LABEL_NAMES, Classes, fingerprint, load_sst_dataset, load_sst_files
+from modeling_dsa.shipped.settings import setting_folder
+from run_glue_style.tasks.sst import LABEL_NAMES, Classes, fingerprint, load_sst_dataset, load_sst_files
+from run_glue_style.training.arguments import DatasetArguments, parse_arguments
+from run_glue_style.training.classification import Task, run_script, train_and_evaluate
 
 
 @dataclass

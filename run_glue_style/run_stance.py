@@ -15,11 +15,11 @@ if sys.path[0] == str(Path(__file__).resolve().parent):
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 
 from modeling_dsa import DSAForSequenceClassification
-from run_glue_style.arguments import parse_arguments
-from run_glue_style.classification import Task, run_script, train_and_evaluate
-from run_glue_style.fnc_score import FNCScore
-from run_glue_style.labelled_rows import fingerprint
-from run_glue_style.stance_data import FEATURES, LABEL_NAMES, StanceFiles, check_share, load_stances
+from run_glue_style.tasks.fnc_score import FNCScore
+from run_glue_style.tasks.labelled_rows import fingerprint
+from run_glue_style.tasks.stance import FEATURES, LABEL_NAMES, StanceFiles, check_share, load_stances
+from run_glue_style.training.arguments import parse_arguments
+from run_glue_style.training.classification import Task, run_script, train_and_evaluate
 
 ORIGINAL_NAMES = {
     "train_stances": "train_stances.csv",

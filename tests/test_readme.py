@@ -17,9 +17,9 @@ from small_runs import SMALL_SIZES, pairs, small_tokenizer
 from small_stances import write_stances
 
 from modeling_dsa import DSAConfig, DSAForNLI
-from run_glue_style.nli_data import LABEL_NAMES
+from run_glue_style.reporting.tabulate import table_of
 from run_glue_style.sample import SAMPLE_VECTORS
-from run_glue_style.tabulate import table_of
+from run_glue_style.tasks.nli import LABEL_NAMES
 
 ROOT = Path(__file__).parents[1]
 SENTIMENT = ("awful", "dull", "plain", "good", "superb")

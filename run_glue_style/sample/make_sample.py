@@ -11,8 +11,8 @@ from pathlib import Path
 import pyarrow.parquet as pq
 from datasets import DatasetDict
 
-from modeling_dsa.tokenization import count_words
-from run_glue_style.nli_data import load_nli_files
+from modeling_dsa.text.tokenization import count_words
+from run_glue_style.tasks.nli import load_nli_files
 
 
 def write_pairs(data: DatasetDict, folder: Path) -> set[str]:

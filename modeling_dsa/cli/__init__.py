@@ -1,0 +1,1 @@
+"""The command `dsa`: a module for each verb."""

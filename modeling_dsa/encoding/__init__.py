@@ -1,0 +1,1 @@
+"""Sentences to vectors: one batch, or any number of files."""

@@ -1,0 +1,246 @@
+"""Any number of sentences to files of vectors: in windows, so that memory stays flat, and in shards, so that a run that
+was killed goes on, and several processes share the work.
+
+The processes need not know of each other: shard k belongs to process k modulo their number.
+"""
+
+import hashlib
+import itertools
+import json
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from tqdm.auto import tqdm
+
+from .encoder import BATCH_SIZE, SentenceEncoder, VectorType
+from .sources import SentenceSource
+from .vector_files import Append, made_by, write_npy, write_parquet
+
+SHARD_SIZE = 100_000
+MANIFEST = "_manifest.json"  # what reads a folder of Parquet files passes over names with such a beginning
+_WINDOW_SENTENCES = 8192
+_WINDOW_CHARACTERS = 1 << 21
+# Fields of a config that say where it comes from, and not what the model computes.
+_ORIGIN = ("_name_or_path", "auto_map", "custom_pipelines", "fold_embeddings", "transformers_version")
+
+
+@dataclass(frozen=True)
+class Process:
+    """One of the processes that share the shards.
+
+    Attributes:
+        rank: Its number, from 0.
+        count: How many there are, on all machines.
+    """
+
+    rank: int = 0
+    count: int = 1
+
+    @classmethod
+    def from_environment(cls) -> "Process":
+        """This process, as torchrun and `accelerate launch` tell it in RANK and WORLD_SIZE; else the only one.
+
+        Raises:
+            ValueError: The variables make no sense.
+        """
+        rank, count = os.environ.get("RANK", "0"), os.environ.get("WORLD_SIZE", "1")
+        if not (rank.isdecimal() and count.isdecimal() and int(rank) < int(count)):
+            raise ValueError(f"RANK={rank} and WORLD_SIZE={count} in the environment name no process: unset them.")
+        return cls(int(rank), int(count))
+
+
+@dataclass(frozen=True)
+class BulkOptions:
+    """How sentences are encoded in bulk.
+
+    Attributes:
+        batch_size: As for `SentenceEncoder.encode`, like the next two.
+        normalize: As there.
+        dtype: As there.
+        shard_size: Rows in each file of a folder.
+        overwrite: Replace what is there.
+    """
+
+    batch_size: int = BATCH_SIZE
+    normalize: bool = False
+    dtype: VectorType = "float32"
+    shard_size: int = SHARD_SIZE
+    overwrite: bool = False
+
+
+def check_output(output: Path, overwrite: bool, process: Process) -> None:
+    """Refuse an output that cannot be written, before anything is read.
+
+    Args:
+        output: A `.npy` file, or a folder, whose name ends in nothing or in `.parquet`.
+        overwrite: Whether it may be there.
+        process: The present one.
+
+    Raises:
+        ValueError: Its ending is unknown, it is there or of the wrong kind, or several processes would write one file.
+    """
+    if output.suffix == ".npy":
+        if process.count > 1:
+            raise ValueError(f"{output} is one file, which {process.count} processes cannot write: give a folder.")
+        if output.is_dir():
+            raise ValueError(f"{output} is a folder: give the name of a file.")
+        if output.exists() and not overwrite:
+            raise ValueError(f"{output} exists: give --overwrite to replace it, or another name.")
+        return
+    if not output.is_dir() and output.suffix not in ("", ".parquet"):
+        raise ValueError(
+            f"{output} has an unknown ending: give a file.npy, or a folder for shards, with or without .parquet behind."
+        )
+    if output.exists() and not output.is_dir():
+        raise ValueError(f"{output} is a file: shards go to a folder, so give another name.")
+    if overwrite or not output.is_dir() or (output / MANIFEST).is_file():
+        return
+    if any(not path.name.startswith(".") for path in output.iterdir()):
+        raise ValueError(f"{output} is not empty and holds no vectors: give another folder, or --overwrite.")
+
+
+def encode_bulk(
+    encoder: SentenceEncoder, source: SentenceSource, output: Path, options: BulkOptions, process: Process
+) -> int:
+    """Encode all sentences of a source; row i of the output is the vector of sentence i.
+
+    Args:
+        encoder: The model.
+        source: The sentences.
+        output: A `.npy` file, or a folder for shards `vectors-000000.parquet` and so on with the columns `row` and
+            `vector`. The order of their names is that of the sentences. A folder is gone on with: its finished shards
+            stay.
+        options: How.
+        process: Which of several processes this is. Each writes its own shards, and the first one shows progress.
+
+    Returns:
+        The number of sentences, those of the other processes and of finished shards included.
+
+    Raises:
+        ValueError: As in [`check_output`], the folder holds vectors of something else, or the data are broken.
+    """
+    check_output(output, options.overwrite, process)
+    if output.suffix == ".npy":
+        output.parent.mkdir(parents=True, exist_ok=True)
+        with _progress(source, process) as bar, write_npy(output, options.dtype, encoder.width) as append:
+            return _encode(encoder, source.read(), options, append, bar)
+    output.mkdir(parents=True, exist_ok=True)
+    run = _claim(output, _manifest(encoder, source, options), options.overwrite, process)
+    with _progress(source, process) as bar:
+        return _encode_shards(encoder, source, output, options, process, run, bar)
+
+
+def _progress(source: SentenceSource, process: Process) -> "tqdm[Any]":
+    return tqdm(total=source.count, unit=" sentences", disable=process.rank > 0)
+
+
+def _encode_shards(
+    encoder: SentenceEncoder,
+    source: SentenceSource,
+    folder: Path,
+    options: BulkOptions,
+    process: Process,
+    run: str,
+    bar: "tqdm[Any]",
+) -> int:
+    """Write the shards of a process that are not finished, and return the number of all sentences."""
+    sentences, rows = source.read(), 0
+    for number in itertools.count():
+        first = next(sentences, None)
+        if first is None and number:
+            break
+        shard = itertools.islice(itertools.chain([] if first is None else [first], sentences), options.shard_size)
+        path = folder / f"vectors-{number:06}.parquet"
+        if number % process.count == process.rank and (options.overwrite or made_by(path) != run):
+            with write_parquet(path, options.dtype, encoder.width, rows, run) as append:
+                rows += _encode(encoder, shard, options, append, bar)
+        else:
+            skipped = sum(1 for _ in shard)
+            rows += skipped
+            bar.update(skipped)
+    for path in folder.glob("vectors-*.parquet"):  # of a longer input, which this one replaces
+        found = re.fullmatch(r"vectors-(\d{6,})\.parquet", path.name)
+        if found and int(found[1]) >= number:
+            path.unlink(missing_ok=True)  # another process may be as far
+    return rows
+
+
+def _encode(
+    encoder: SentenceEncoder, sentences: Iterator[str], options: BulkOptions, append: Append, bar: "tqdm[Any]"
+) -> int:
+    """Encode sentences to the end, window by window, and return how many they were."""
+    rows = 0
+    while window := _window(sentences):
+        vectors = encoder.encode(
+            window, batch_size=options.batch_size, normalize=options.normalize, dtype=options.dtype
+        )
+        append(vectors)
+        rows += len(window)
+        bar.update(len(window))
+    return rows
+
+
+def _window(sentences: Iterator[str]) -> list[str]:
+    """The next sentences: many enough to be sorted by length and to repeat themselves, few enough for the memory."""
+    window, characters = [], 0
+    for sentence in itertools.islice(sentences, _WINDOW_SENTENCES):
+        window.append(sentence)
+        characters += len(sentence)
+        if characters >= _WINDOW_CHARACTERS:
+            break
+    return window
+
+
+def _manifest(encoder: SentenceEncoder, source: SentenceSource, options: BulkOptions) -> dict[str, dict[str, Any]]:
+    """What the vectors depend on. The names tell people; the rest tells whether two runs give the same files."""
+    return {
+        "model": {"name": encoder.model.name_or_path, "sha256": _model_hash(encoder)},
+        "input": {"name": source.name, **source.fingerprint},
+        "options": {
+            "normalize": options.normalize,
+            "dtype": options.dtype,
+            "shard_size": options.shard_size,
+        },
+    }
+
+
+def _model_hash(encoder: SentenceEncoder) -> str:
+    config = {name: value for name, value in encoder.model.config.to_dict().items() if name not in _ORIGIN}
+    digest = hashlib.sha256(json.dumps(config, sort_keys=True, default=str).encode())
+    digest.update(encoder.tokenizer.backend_tokenizer.to_str().encode())
+    for name, tensor in encoder.model.state_dict().items():
+        digest.update(name.encode())
+        digest.update(tensor.cpu().flatten().view(torch.uint8).numpy().data)
+    return digest.hexdigest()
+
+
+def _claim(folder: Path, manifest: dict[str, dict[str, Any]], overwrite: bool, process: Process) -> str:
+    """Leave the manifest in a folder, unless it holds the vectors of another one; the hash that marks this one's."""
+
+    def without_names(content: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+        return {
+            part: {name: value for name, value in fields.items() if name != "name"} for part, fields in content.items()
+        }
+
+    path = folder / MANIFEST
+    if path.is_file() and not overwrite:
+        try:
+            there = without_names(json.loads(path.read_text(encoding="utf-8")))
+        except (ValueError, AttributeError) as error:
+            raise ValueError(f"{path} is broken: give --overwrite to start again, or another folder.") from error
+        wanted = without_names(manifest)
+        others = [part for part in wanted if there.get(part) != wanted[part]]
+        if others:
+            raise ValueError(
+                f"{folder} holds vectors made with another {' and other '.join(others)}: give --overwrite to replace "
+                "them, or another folder."
+            )
+    beside = path.with_name(f".{path.name}.{process.rank}")
+    beside.write_text(json.dumps(manifest, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    beside.replace(path)
+    return hashlib.sha256(json.dumps(without_names(manifest), sort_keys=True).encode()).hexdigest()

@@ -1,0 +1,157 @@
+"""Where sentences in bulk come from: files and data sets of the Hub, read one after another."""
+
+import difflib
+import hashlib
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from modeling_dsa.files.text_files import file_ending, open_parquet, read_lines, read_rows
+
+COLUMN = "text"
+_HASHED_BYTES = 1 << 20
+
+
+@dataclass(frozen=True)
+class SentenceSource:
+    """Sentences that can be read from their first, any number of times.
+
+    Attributes:
+        name: Of the file or data set.
+        fingerprint: What tells it from another one, and from itself after a change.
+        count: How many sentences there are, where that can be known without reading them.
+        read: Reads them one after another; a mistake in the data is a ValueError then.
+    """
+
+    name: str
+    fingerprint: dict[str, Any]
+    count: int | None
+    read: Callable[[], Iterator[str]]
+
+
+def open_sentences(source: str, column: str | None = None, split: str | None = None) -> SentenceSource:
+    """Find sentences by name. Every row is a sentence: an empty line or a missing value is an empty one.
+
+    Args:
+        source: A UTF-8 file: `.txt` with one sentence a line, and what `read_rows` reads (empty lines between *its*
+            rows are none). Or a data set, by its Hub id or folder, which is streamed and needs `datasets`.
+        column: The column that holds the sentences; default: `text`, or the only one. With it a `.txt` is a
+            tab-separated table.
+        split: Of a data set; default: the only one.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: It cannot be read, there is no such column or split, or none is named where there are several.
+        OSError: The Hub cannot be reached.
+    """
+    if _is_data_set(source):
+        return _open_data_set(source, column, split)
+    if not Path(source).exists():
+        raise FileNotFoundError(
+            f"There is no file {source}: give a file of sentences, or a data set's Hub id or folder."
+        )
+    if split is not None:
+        raise ValueError(f"{source} is a file and has no splits: leave --split out.")
+    return _open_file(Path(source), column)
+
+
+def _is_data_set(source: str) -> bool:
+    path = Path(source)
+    if path.exists():
+        return path.is_dir()
+    try:
+        file_ending(path)
+    except ValueError:
+        return bool(re.fullmatch(r"[\w-]+(/[\w.-]+)?", source))
+    return False  # a file that is missing
+
+
+def _open_file(path: Path, column: str | None) -> SentenceSource:
+    count = None
+    if file_ending(path) == ".parquet":
+        with open_parquet(path) as table:
+            column, count = _choose_column(str(path), column, table.schema_arrow.names), table.metadata.num_rows
+    elif file_ending(path) != ".txt" or column is not None:
+        first = next(read_rows(path), None)
+        column = (column or COLUMN) if first is None else _choose_column(str(path), column, list(first[1]))
+    sentences = partial(_file_sentences, path, column)
+    next(sentences(), None)  # a mistake that can be told at once
+    with path.open("rb") as file:
+        digest = hashlib.sha256(file.read(_HASHED_BYTES)).hexdigest()
+    fingerprint = {"bytes": path.stat().st_size, "sha256 of first MiB": digest, "column": column}
+    return SentenceSource(str(path), fingerprint, count, sentences)
+
+
+def _file_sentences(path: Path, column: str | None) -> Iterator[str]:
+    if column is None:
+        return (line for _, line in read_lines(path))
+    return (_sentence(row[column], place) for place, row in read_rows(path, [column]))
+
+
+def _open_data_set(name: str, column: str | None, split: str | None) -> SentenceSource:
+    try:
+        from datasets import load_dataset_builder
+    except ModuleNotFoundError as error:
+        if error.name != "datasets":
+            raise
+        raise ValueError(
+            f"There is no file {name}, and reading a data set needs datasets: pip install datasets."
+        ) from error
+    try:
+        builder = load_dataset_builder(name)
+        splits = builder.as_streaming_dataset()
+    except (ConnectionError, FileNotFoundError, ValueError, RuntimeError) as error:
+        reason = str(error).strip().splitlines()[0].rstrip(".:")
+        raise ValueError(f"{name} is no file, and no data set that can be read ({reason}): give either.") from error
+    if split is None and len(splits) > 1:
+        raise ValueError(f"{name} has the splits {', '.join(splits)}: say with --split which to read.")
+    chosen_split = split or next(iter(splits))
+    if chosen_split not in splits:
+        raise ValueError(f"{name} has no split {chosen_split!r}{_suggest(chosen_split, list(splits))}")
+    rows = splits[chosen_split]
+    first = next(iter(rows), None)
+    if first is not None:
+        column = _choose_column(name, column, list(first))
+        rows = rows.select_columns([column])
+    info = (builder.info.splits or {}).get(chosen_split)
+    return SentenceSource(
+        name,
+        {"split": chosen_split, "hash": builder.hash, "column": column},
+        info.num_examples if info else None,
+        partial(_data_set_sentences, f"{name}, split {chosen_split!r}", rows),
+    )
+
+
+def _data_set_sentences(where: str, rows: Iterable[dict[str, Any]]) -> Iterator[str]:
+    for number, row in enumerate(rows, 1):
+        (value,) = row.values()
+        yield _sentence(value, f"{where}, row {number}")
+
+
+def _choose_column(where: str, column: str | None, there: Sequence[str]) -> str:
+    if column is not None and column not in there:
+        raise ValueError(f"{where} has no column {column!r}{_suggest(column, there)}")
+    if column is not None or len(there) == 1:
+        return column or there[0]
+    if COLUMN not in there:
+        raise ValueError(
+            f"{where} has the columns {', '.join(there) or 'none'}: say with --text_column which holds the sentences."
+        )
+    return COLUMN
+
+
+def _suggest(name: str, there: Sequence[str]) -> str:
+    near = difflib.get_close_matches(name, there, n=1)
+    found = ", ".join(there) or "none"
+    return f": it has {found}; did you mean {near[0]!r}?" if near else f": it has {found}."
+
+
+def _sentence(value: Any, place: str) -> str:
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise ValueError(f"{place}: {value!r} is no text: mend the row or name another column.")
+    return value

@@ -1,0 +1,1 @@
+"""Where a model looks, and pictures of it."""

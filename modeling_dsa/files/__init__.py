@@ -1,0 +1,1 @@
+"""Reading tables and texts, and writing files that are whole or not there."""

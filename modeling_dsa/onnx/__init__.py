@@ -1,0 +1,1 @@
+"""The model without torch: export to ONNX, and a session that runs it."""

@@ -1,0 +1,299 @@
+"""Write a model as ONNX files, fp32 and int8, which onnxruntime serves where there is no torch.
+
+A file is compared with the model itself at many shapes before it gets its name. `onnx_session` is the way to use it.
+"""
+
+import copy
+import json
+import tempfile
+import warnings
+from collections.abc import Iterator
+from os import PathLike
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+import onnx
+import onnxruntime
+import torch
+from onnxruntime.quantization import (
+    CalibrationDataReader,
+    QuantFormat,
+    QuantType,
+    quant_pre_process,
+    quantize_static,
+)
+from onnxruntime.quantization.onnx_model import ONNXModel
+from torch import Tensor, nn
+from transformers import AutoConfig, AutoModel, AutoModelForSequenceClassification
+
+from modeling_dsa.modeling_dsa import DSAPreTrainedModel
+
+from .layers import ONNX_ENCODERS
+from .session import FILE, INPUTS, METADATA, QUANTIZED_FILE, score_function
+
+Arrays = dict[str, npt.NDArray[Any]]
+
+LARGEST_FILE = 2**31 - 2**20  # what protobuf takes, with some room for the graph
+LOWEST_COSINE = 0.95  # of an int8 vector and the model's own, the mean over random sentences
+
+
+def export_onnx(
+    model: DSAPreTrainedModel | str | PathLike[str], folder: str | PathLike[str], *, quantize: bool = False
+) -> list[Path]:
+    """Write `model.onnx` and, when asked, `model_quantized.onnx`.
+
+    Inputs are `input_ids`, `attention_mask` and `token_type_ids`, int64 of any (batch, words) from (1, 1); a file is
+    equal to the model at all of them. Outputs are `pooler_output` (batch, m * d_o), `second_pooler_output` where rows
+    hold pairs, and first of all `logits` (batch, num_labels) of a classifier. The metadata tell the classes, how their
+    scores become probabilities, and the model's name.
+
+    The int8 file has 8 bits a weight and a channel's own scale for each matrix. Activations have fixed scales, from
+    random sentences of the model's own words, so that no sentence sees its batch there either; scales that are found
+    while it runs would be those of a whole batch.
+
+    Args:
+        model: A model or classifier, or the folder or Hub id of one. It is not changed.
+        folder: Where the files go, on the Hub the folder `onnx` of a repository. Old files of both names go.
+        quantize: Write the int8 file too.
+
+    Returns:
+        The files.
+
+    Raises:
+        ValueError: The model cannot be exported, or what came out is not equal to it.
+    """
+    if not isinstance(model, nn.Module):
+        model = _load(model)
+    config = model.config
+    if config.num_prediction_samples > 0:
+        raise ValueError(
+            f"The model draws {config.num_prediction_samples} random samples for each prediction, which a file cannot "
+            "repeat: set num_prediction_samples=0 in its config, which predicts with their mean."
+        )
+    size = sum(weight.numel() * 4 for weight in model.parameters())
+    if size > LARGEST_FILE:
+        raise ValueError(f"The model has {size / 1e9:.1f} GB of weights; an ONNX file holds 2 GB: use fewer words.")
+    reference = copy.deepcopy(model).cpu().float().eval()
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".onnx-", dir=folder) as beside:
+        files = [Path(beside) / FILE]
+        _write(reference, files[0])
+        _check_equal(reference, files[0])
+        if quantize:
+            files.append(Path(beside) / QUANTIZED_FILE)
+            _quantize(reference, *files)
+            _check_close(reference, files[1])
+        (folder / QUANTIZED_FILE).unlink(missing_ok=True)  # it may be an older model's
+        return [path.replace(folder / path.name) for path in files]
+
+
+def _load(source: str | PathLike[str]) -> DSAPreTrainedModel:
+    heads = AutoConfig.from_pretrained(source).architectures or ()
+    loader = AutoModelForSequenceClassification if any(name.startswith("DSAFor") for name in heads) else AutoModel
+    return cast(DSAPreTrainedModel, loader.from_pretrained(source))
+
+
+class _Served(nn.Module):
+    """What a file computes."""
+
+    def __init__(self, model: DSAPreTrainedModel) -> None:
+        super().__init__()
+        self.model = copy.deepcopy(model)
+        base = self.model.base_model
+        if model.config.encoder in ONNX_ENCODERS:
+            base.encoder = ONNX_ENCODERS[model.config.encoder](base.encoder)
+        self.vectors: list[Tensor] = []
+        # A classifier does not return the vectors that it reads.
+        base.register_forward_hook(self._keep)
+        self.is_classifier = base is not self.model
+
+    def _keep(self, _module: nn.Module, _inputs: Any, outputs: Any) -> None:
+        vectors = (outputs.pooler_output, outputs.second_pooler_output)
+        self.vectors = [vector for vector in vectors if vector is not None]
+
+    def forward(self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor) -> tuple[Tensor, ...]:
+        """(batch, words) three times -> the outputs by `output_names`"""
+        # Only the encoder knows this option; a classifier sets it itself.
+        options = {} if self.is_classifier else {"output_words": False}
+        outputs = self.model(input_ids, attention_mask, token_type_ids, return_dict=True, **options)
+        return (*([outputs.logits] if self.is_classifier else []), *self.vectors)
+
+    @property
+    def output_names(self) -> list[str]:
+        """Names of the outputs, in order."""
+        second = ["second_pooler_output"] if self.model.config.sentences_per_row == 2 else []
+        return [*(["logits"] if self.is_classifier else []), "pooler_output", *second]
+
+
+def _write(model: DSAPreTrainedModel, file: Path) -> None:
+    served = _Served(model).eval()
+    example = next(_batches(model))
+    with warnings.catch_warnings(), torch.no_grad():
+        warnings.simplefilter("ignore")  # of torch, on its own code
+        program = torch.onnx.export(
+            served,
+            tuple(torch.from_numpy(example[name]) for name in INPUTS),
+            dynamo=True,
+            verbose=False,
+            input_names=list(INPUTS),
+            output_names=served.output_names,
+            dynamic_shapes=tuple({0: "batch", 1: "words"} for _ in INPUTS),
+        )
+    assert program is not None  # as it is with dynamo
+    written = program.model_proto
+    graph = written.graph
+    for part in (graph, *graph.node, *graph.value_info, *graph.initializer, *graph.input, *graph.output):
+        del part.metadata_props[:]  # stack traces, with the paths of this machine
+    config = model.config
+    about = {
+        "name": Path(str(config.name_or_path)).name or type(model).__name__,
+        "pad_token_id": config.pad_token_id or 0,
+        "sentences_per_row": config.sentences_per_row,
+    }
+    if served.is_classifier:
+        labels = cast(dict[int, str], config.id2label)
+        about["labels"] = [labels[number] for number in range(len(labels))]
+        about["scores"] = score_function(config.problem_type, len(labels))
+    onnx.helper.set_model_props(written, {METADATA: json.dumps(about)})
+    onnx.checker.check_model(written, full_check=True)
+    onnx.save(written, file)
+
+
+def _batches(model: DSAPreTrainedModel) -> Iterator[Arrays]:
+    """Random batches of many shapes: padding on both sides, empty sentences and rows, marked and unmarked pairs."""
+    config, draw = model.config, np.random.default_rng(0)
+    for rows, longest in [(5, 9), (1, 1), (2, 60), (3, 5), (4, 17), (6, 30), (7, 3), (1, 12), (7, 40)]:
+        left = draw.integers(0, 3, rows)
+        ids = np.full((rows, longest + 3), config.pad_token_id or 0)
+        mask, types = np.zeros_like(ids), np.zeros_like(ids)
+        for row, start in enumerate(left):
+            length = draw.integers(0, longest + 1) if row else longest
+            ids[row, start : start + length] = draw.integers(0, config.vocab_size, length)
+            mask[row, start : start + length] = 1
+            if config.sentences_per_row == 2 and length:
+                middle = start + draw.integers(0, length)
+                if config.sep_token_id is not None:
+                    ids[row, middle] = config.sep_token_id
+                if row % 3 < 2:
+                    types[row, middle + 1 : start + length] = 1
+        yield dict(zip(INPUTS, (ids, mask, types), strict=True))
+    yield {name: np.zeros((2, 3), np.int64) for name in INPUTS}  # not a single word
+
+
+@torch.no_grad()
+def _compare(model: DSAPreTrainedModel, file: Path) -> Iterator[tuple[str, tuple[int, ...], Any, Any]]:
+    """Name of an output, shape of the batch, what the file gives and what the model gives."""
+    session = onnxruntime.InferenceSession(file, providers=["CPUExecutionProvider"])
+    names = [output.name for output in session.get_outputs()]
+    for batch in _batches(model):
+        expected = _outputs(model, {name: torch.from_numpy(value) for name, value in batch.items()})
+        for name, found in zip(names, session.run(names, batch), strict=True):
+            yield name, batch[INPUTS[0]].shape, found, expected[name].numpy()
+
+
+def _outputs(model: DSAPreTrainedModel, batch: dict[str, Tensor]) -> dict[str, Tensor]:
+    """A model's outputs by the names that they have in a file."""
+    outputs = dict(model.base_model(**batch))
+    return outputs if model.base_model is model else outputs | {"logits": model(**batch).logits}
+
+
+def _check_equal(model: DSAPreTrainedModel, file: Path) -> None:
+    for name, shape, found, expected in _compare(model, file):
+        if not np.allclose(found, expected, rtol=1e-4, atol=1e-5):
+            raise ValueError(
+                f"The exported file is not equal to the model: {name} differs by "
+                f"{np.abs(found - expected).max():.1e} for a batch of {shape[0]} x {shape[1]}; it was not kept."
+            )
+
+
+def _check_close(model: DSAPreTrainedModel, file: Path) -> None:
+    cosines = []
+    for name, _, found, expected in _compare(model, file):
+        if name == "pooler_output":
+            norms = np.linalg.norm(found, axis=1) * np.linalg.norm(expected, axis=1)
+            cosines.extend((found * expected).sum(1)[norms > 0] / norms[norms > 0])
+    if not np.mean(cosines) >= LOWEST_COSINE:
+        raise ValueError(
+            f"In int8 this model's vectors have a mean cosine of {np.mean(cosines):.3f} with its own; at least "
+            f"{LOWEST_COSINE} is asked. Use the fp32 file."
+        )
+
+
+class _RandomSentences(CalibrationDataReader):  # type: ignore[misc]  # has no types
+    """The batches from which the scales of the activations come."""
+
+    def __init__(self, model: DSAPreTrainedModel) -> None:
+        config, draw = model.config, np.random.default_rng(1)
+        batches = []
+        for words in (1, 2, 4, 8, 12, 20, 30):
+            ids = draw.integers(0, config.vocab_size, (16, 2 * words))
+            types = np.zeros_like(ids)
+            if config.sentences_per_row == 2:
+                types[:, words:] = 1
+            batches.append(dict(zip(INPUTS, (ids, np.ones_like(ids), types), strict=True)))
+        self.batches = iter(batches)
+
+    def get_next(self) -> Arrays | None:
+        """The next batch."""
+        return next(self.batches, None)
+
+
+def _quantize(model: DSAPreTrainedModel, file: Path, quantized: Path) -> None:
+    prepared = quantized.with_name("prepared.onnx")
+    quant_pre_process(file, prepared, skip_symbolic_shape=True)
+    graph = onnx.load(prepared).graph
+    constants = {constant.name for constant in graph.initializer if len(constant.dims) == 2}
+    nodes = [
+        node.name
+        for node in graph.node
+        if node.op_type in ("MatMul", "Gemm", "Gather") and constants.intersection(node.input)
+    ]
+    quantize_static(
+        prepared,
+        quantized,
+        _RandomSentences(model),
+        QuantFormat.QDQ,
+        op_types_to_quantize=["MatMul", "Gemm", "Gather"],
+        nodes_to_quantize=nodes,
+        per_channel=True,
+        activation_type=QuantType.QUInt8,
+        weight_type=QuantType.QInt8,
+        extra_options={"CalibMovingAverage": True},  # a scale for one rare word would be too coarse for all others
+    )
+    prepared.unlink()
+    written = onnx.load(quantized)
+    _gather_bytes(written)
+    onnx.helper.set_model_props(written, {entry.key: entry.value for entry in onnx.load(file).metadata_props})
+    onnx.checker.check_model(written)
+    onnx.save(written, quantized)
+
+
+def _gather_bytes(written: onnx.ModelProto) -> None:
+    """Round words before their windows are gathered and not after: the same numbers, gathered as bytes."""
+    graph = written.graph
+    maker = {output: node for node in graph.node for output in node.output}
+    readers: dict[str, list[onnx.NodeProto]] = {}
+    for node in graph.node:
+        for name in node.input:
+            readers.setdefault(name, []).append(node)
+    moved = set()
+    for quantize in graph.node:
+        reshape = maker.get(quantize.input[0]) if quantize.op_type == "QuantizeLinear" else None
+        gather = maker.get(reshape.input[0]) if reshape is not None and reshape.op_type == "Reshape" else None
+        if reshape is None or gather is None or gather.op_type != "Gather":
+            continue
+        between = {gather.output[0], reshape.output[0]}
+        if any(len(readers[name]) > 1 for name in between):
+            continue
+        (rounded,) = quantize.output
+        for reader in readers[rounded]:
+            reader.input[:] = [reshape.output[0] if name == rounded else name for name in reader.input]
+        quantize.input[0], gather.input[0] = gather.input[0], rounded
+        moved |= between
+    typed = [info for info in graph.value_info if info.name not in moved]  # they say float32
+    del graph.value_info[:]
+    graph.value_info.extend(typed)
+    ONNXModel(written).topological_sort()

@@ -1,0 +1,1 @@
+"""What ships with the package: settings, recipes and tables."""

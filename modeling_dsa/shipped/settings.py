@@ -1,0 +1,84 @@
+"""Published settings and recipes, found by name from a checkout and from an installed package alike."""
+
+import difflib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from .files import CONFIGURATION
+
+
+def setting_names() -> list[str]:
+    """Names of all settings, in alphabetical order."""
+    return sorted(path.parent.name for path in CONFIGURATION.glob("*/config.json"))
+
+
+def setting_folder(name: str) -> Path:
+    """Folder of a setting: `config.json`, which `DSAConfig.from_pretrained` reads, and `recipe.yaml`.
+
+    Args:
+        name: A setting's name, or the path of a folder with the same two files.
+
+    Raises:
+        ValueError: There is no such setting.
+    """
+    for folder in (CONFIGURATION / name, Path(name)):
+        if (folder / "config.json").is_file():
+            return folder
+    raise ValueError(f"There is no setting '{name}'. {suggestion(name, setting_names())}")
+
+
+def recipe_path(recipe: str | None, setting: Path | None) -> Path | None:
+    """File of a training recipe.
+
+    Args:
+        recipe: A recipe's name in `configuration/recipes`, a path, or None for the setting's own.
+        setting: The setting's folder.
+
+    Raises:
+        ValueError: There is no such recipe.
+    """
+    if recipe is None:
+        return setting / "recipe.yaml" if setting is not None and (setting / "recipe.yaml").is_file() else None
+    for path in (CONFIGURATION / "recipes" / f"{recipe}.yaml", Path(recipe)):
+        if path.is_file():
+            return path
+    names = (path.stem for path in (CONFIGURATION / "recipes").glob("*.yaml"))
+    raise ValueError(f"There is no recipe '{recipe}'. {suggestion(recipe, names)}")
+
+
+def table_path(name: str) -> Path:
+    """File of a paper's table, in `configuration/tables`.
+
+    Raises:
+        ValueError: There is no such table.
+    """
+    path = CONFIGURATION / "tables" / f"{name}.yaml"
+    if not path.is_file():
+        names = (path.stem for path in path.parent.glob("*.yaml"))
+        raise ValueError(f"There is no table '{name}'. {suggestion(name, names)}")
+    return path
+
+
+def read_recipe(path: Path) -> dict[str, Any]:
+    """Options of a recipe file: names of command-line options and their values.
+
+    Raises:
+        ValueError: The file is not a YAML mapping.
+    """
+    try:
+        recipe = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path} is not valid YAML: {' '.join(str(error).split())}") from error
+    if not isinstance(recipe, dict) or not all(isinstance(name, str) for name in recipe):
+        raise ValueError(f"{path} must map option names to values, such as 'learning_rate: 0.001'.")
+    return recipe
+
+
+def suggestion(name: str, names: Iterable[str]) -> str:
+    """The end of the sentence about an unknown name: the one that it is close to, or all there are."""
+    names = sorted(names)
+    close = difflib.get_close_matches(name, names, n=1)
+    return f"Did you mean '{close[0]}'?" if close else f"There are: {', '.join(names) or 'none'}."

@@ -1,0 +1,1 @@
+"""Texts to token ids: tokenizer, vocabulary, word vectors."""

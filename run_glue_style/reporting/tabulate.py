@@ -1,0 +1,103 @@
+"""Write a folder of runs as one table: `python -m run_glue_style.reporting.tabulate results/snli`.
+
+Each run is a file FOLDER/ROW/NAME.json, an all_results.json; the files of one ROW are its seeds. The table goes to
+FOLDER/table.md. A folder of `reproduce`, which has a table.json, gets the paper's table instead, with table.json and
+plot.png.
+"""
+
+import argparse
+import json
+import statistics
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from .comparison import Comparison, mean_and_spread
+from .plot import draw_comparison
+from .published import read_published
+from .results import filled_folder, write_json
+
+
+def read_rows(folder: Path) -> dict[str, list[dict[str, Any]]]:
+    """Results of each row's runs.
+
+    Raises:
+        ValueError: The folder has no runs.
+    """
+    rows: dict[str, list[dict[str, Any]]] = {}
+    for path in sorted(folder.glob("*/*.json")):
+        rows.setdefault(path.parent.name, []).append(json.loads(path.read_text(encoding="utf-8")))
+    if not rows:
+        raise ValueError(f"{folder} has no runs: put each all_results.json at {folder}/ROW/NAME.json.")
+    return rows
+
+
+def as_markdown(rows: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
+    """The table, best validation accuracy first."""
+    splits = list(next(iter(rows.values()))[0]["metrics"])
+    lines = [f"| row | runs | {' | '.join(f'{name} accuracy' for name in splits)} | parameters | epochs | minutes |"]
+    lines.append("|---|---|" + "---|" * (len(splits) + 3))
+
+    def first_accuracy(row: str) -> float:
+        return statistics.mean(float(run["metrics"][splits[0]]["accuracy"]) for run in rows[row])
+
+    for row in sorted(rows, key=first_accuracy, reverse=True):
+        runs = rows[row]
+        accuracies = (mean_and_spread([run["metrics"][name]["accuracy"] for run in runs]) for name in splits)
+        minutes = statistics.mean(run["train_seconds"] for run in runs) / 60
+        lines.append(
+            f"| {row} | {len(runs)} | {' | '.join(accuracies)} | {runs[0]['trained_parameters']:,} "
+            f"| {runs[0]['recipe']['num_train_epochs']:g} | {minutes:.1f} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def read_comparison(folder: Path) -> Comparison | None:
+    """The paper's table that `reproduce` fills in this folder, with the runs that are there now; None in others.
+
+    Raises:
+        ValueError: The folder has no runs, or they do not fit into one table.
+    """
+    path = folder / "table.json"
+    if not path.is_file():
+        return None
+    written = json.loads(path.read_text(encoding="utf-8"))
+    return Comparison(read_published(written["table"]), read_rows(folder), written["quick"])
+
+
+def write_comparison(comparison: Comparison, folder: Path) -> None:
+    """Write table.md, table.json and plot.png."""
+    with filled_folder(folder) as beside:
+        (beside / "table.md").write_text(comparison.as_markdown(), encoding="utf-8")
+        write_json(comparison.as_json(), beside / "table.json")
+        draw_comparison(comparison, beside / "plot.png")
+
+
+def table_of(folder: Path) -> str:
+    """What table.md of this folder says, made from its runs.
+
+    Raises:
+        ValueError: The folder has no runs, or they do not fit into one table.
+    """
+    comparison = read_comparison(folder)
+    return as_markdown(read_rows(folder)) if comparison is None else comparison.as_markdown()
+
+
+def main() -> None:
+    """Read the command line and write the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path, help="Folder of the runs.")
+    folder = parser.parse_args().folder
+    try:
+        table, comparison = table_of(folder), read_comparison(folder)
+    except ValueError as error:
+        parser.error(str(error))
+    if comparison is None:
+        (folder / "table.md").write_text(table, encoding="utf-8")
+    else:
+        write_comparison(comparison, folder)
+    print(table)  # noqa: T201  (this is the command's answer)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""The tasks: their data, their labels and their metrics."""

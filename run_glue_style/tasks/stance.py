@@ -1,0 +1,197 @@
+"""Stances of news bodies towards headlines (FNC-1, the Fake News Challenge), from its original files.
+
+The competition's test set has headlines and bodies that its training set has not, but it has no validation set. One
+is held out here that is like the test set: see `hold_out`.
+"""
+
+import logging
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+from datasets import Dataset, DatasetDict, concatenate_datasets
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+from sklearn.model_selection import StratifiedGroupKFold
+
+from modeling_dsa.files.text_files import Rows, read_rows
+from run_glue_style.training.text_rows import Numbers, distinct_texts
+
+from .fnc_score import UNRELATED
+from .labelled_rows import RowRules, load_file
+
+logger = logging.getLogger(__name__)
+
+LABEL_NAMES = ("agree", "disagree", "discuss", UNRELATED)
+_RULES = RowRules(
+    texts={"headline": ("Headline",), "body": ("articleBody",), "body_id": ("Body ID",)},
+    labels=("Stance",),
+    label_names=LABEL_NAMES,
+    version=1,
+)
+FEATURES = _RULES.features
+
+
+@dataclass(frozen=True)
+class StanceFiles:
+    """The two files of a split, under the competition's column names.
+
+    Attributes:
+        stances: `Headline`, `Body ID`, `Stance`.
+        bodies: `Body ID`, `articleBody`.
+    """
+
+    stances: Path
+    bodies: Path
+
+
+def load_stances(train: StanceFiles, test: StanceFiles, validation_share: float) -> DatasetDict:
+    """Read both sets, once: later calls take them from the cache of `datasets`. Hold a part of the training set out.
+
+    Args:
+        train: The training set.
+        test: The competition's test set; it stays complete.
+        validation_share: As in `hold_out`.
+
+    Returns:
+        The splits `train`, `validation` and `test` with the columns `headline`, `body`, `body_id` and `label`
+        (`LABEL_NAMES`).
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: A file is broken or empty or lacks a column, a text is blank, a stance is unknown, a body is missing
+            or comes twice with different texts (the message names file and line), or `hold_out` refuses.
+    """
+    pairs = _load("train", train)
+    loaded = DatasetDict(dict(zip(("train", "validation"), hold_out(pairs, validation_share), strict=True)))
+    loaded["test"] = _load("test", test)
+    return loaded
+
+
+def check_share(share: float) -> None:
+    """Refuse a share that `hold_out` cannot hold out, before anything is read.
+
+    Raises:
+        ValueError: It is not greater than 0 or greater than 0.5.
+    """
+    if not 0 < share <= 0.5:
+        raise ValueError(
+            f"validation_share must be greater than 0 and at most 0.5, got {share}: the validation split chooses the "
+            "best weights."
+        )
+
+
+def hold_out(pairs: Dataset, share: float) -> tuple[Dataset, Dataset]:
+    """Split pairs into some for training and some for validation that have no headline and no body in common.
+
+    Related pairs make topics: the connected components of the graph of headlines and bodies. Whole topics are held out,
+    chosen from the pairs alone and not by a seed: of the folds into which `StratifiedGroupKFold` deals the topics, with
+    the classes even, the one with the most topics, for a single large topic says little about others.
+
+    An unrelated pair joins two topics. It is kept where both are on the same side. One that lies across cannot be in
+    either split; but so few unrelated pairs lie in the held-out topics that their class would be rare in the validation
+    split (its share squared). So the held-out headlines and the held-out bodies of the pairs across are joined with
+    each other, as far as their topics differ: that is how unrelated pairs come about (none of those in the original
+    files stays within a topic). Training pairs are never made.
+
+    Args:
+        pairs: With the columns of `load_stances`.
+        share: Of the related pairs, greater than 0 and at most 0.5; the nearest 1/n is held out.
+
+    Returns:
+        The pairs for training and those for validation.
+
+    Raises:
+        ValueError: The share is out of range, or there are fewer topics than 1 / share.
+    """
+    check_share(share)
+    folds = round(1 / share)
+    labels = np.asarray(pairs["label"][:])  # (pairs,)
+    related = labels != LABEL_NAMES.index(UNRELATED)
+    headline_topics, body_topics = _topics(pairs, related)
+    found = len(np.unique(headline_topics[related]))
+    if found < folds:
+        raise ValueError(
+            f"The related pairs are of {found} topics, but holding out a share of {share:g} by whole topics takes "
+            f"{folds} or more: give a larger --validation_share, or more pairs."
+        )
+    topics = headline_topics[related]
+    dealt = StratifiedGroupKFold(folds).split(topics, labels[related], topics)
+    held_out = max((np.unique(topics[fold]) for _, fold in dealt), key=len)
+
+    headline_held, body_held = np.isin(headline_topics, held_out), np.isin(body_topics, held_out)
+    made = _joined(
+        pairs,
+        np.flatnonzero(headline_held & ~body_held),
+        np.flatnonzero(body_held & ~headline_held),
+        headline_topics,
+        body_topics,
+    )
+    across = (headline_held ^ body_held).sum()
+    training = pairs.select(np.flatnonzero(~headline_held & ~body_held))
+    validation = concatenate_datasets([pairs.select(np.flatnonzero(headline_held & body_held)), made])
+    logger.info(
+        f"Validation holds out {len(held_out)} of {found} topics. Training: {_counts(training)}. "
+        f"Validation: {_counts(validation)}; {len(made):,} of these are made of the {across:,} unrelated pairs that "
+        "have one side in each split and are in neither."
+    )
+    return training, validation
+
+
+def _topics(pairs: Dataset, related: np.ndarray) -> tuple[Numbers, Numbers]:
+    """The topic of each pair's headline and of its body. (pairs,), (pairs,)"""
+    distinct = distinct_texts({"": pairs}, ("headline", "body"))
+    # The same headline in capitals is not an unseen one.
+    known: dict[str, int] = {}
+    same = np.asarray([known.setdefault(" ".join(text.lower().split()), len(known)) for text in distinct.texts])
+    headlines, bodies = same[distinct.numbers[""]["headline"]], same[distinct.numbers[""]["body"]]
+    edges = np.ones(related.sum()), (headlines[related], bodies[related])
+    topic = connected_components(coo_array(edges, shape=(len(known),) * 2), directed=False)[1]
+    return topic[headlines], topic[bodies]
+
+
+def _joined(
+    pairs: Dataset, with_headline: Numbers, with_body: Numbers, headline_topics: Numbers, body_topics: Numbers
+) -> Dataset:
+    """Unrelated pairs of the headlines of some pairs and the bodies of others."""
+    count = min(len(with_headline), len(with_body))
+    generator = np.random.default_rng(0)  # not the run's seed: every run is validated on the same pairs
+    heads, tails = generator.permutation(with_headline)[:count], generator.permutation(with_body)[:count]
+    differ = headline_topics[heads] != body_topics[tails]
+    headlines, bodies = pairs.select(heads[differ]), pairs.select(tails[differ])
+    columns = {
+        "headline": headlines["headline"][:],
+        "body": bodies["body"][:],
+        "label": [UNRELATED] * len(bodies),
+        "body_id": bodies["body_id"][:],
+    }
+    return Dataset.from_dict(columns, features=FEATURES)
+
+
+def _counts(pairs: Dataset) -> str:
+    counts = np.bincount(pairs["label"][:], minlength=len(LABEL_NAMES))
+    return ", ".join(f"{count:,} {name}" for name, count in zip(LABEL_NAMES, counts, strict=True))
+
+
+def _load(split: str, files: StanceFiles) -> Dataset:
+    bodies = Path(files.bodies).absolute()
+    if not bodies.is_file():
+        raise FileNotFoundError(f"{bodies}, split {split!r}: there is no such file")
+    status = bodies.stat()
+    reader = partial(_read_pairs, bodies=bodies, version=(status.st_size, status.st_mtime_ns))
+    return load_file(split, Path(files.stances), _RULES, reader)
+
+
+def _read_pairs(stances: Path, bodies: Path, version: tuple[int, int]) -> Rows:  # noqa: ARG001
+    """Yield the rows of two files; `version` only makes the key under which `datasets` keeps them."""
+    texts: dict[str, str] = {}
+    for place, row in read_rows(bodies, ("Body ID", "articleBody")):
+        body_id, text = row["Body ID"], row["articleBody"]
+        if texts.setdefault(body_id, text) != text:
+            raise ValueError(f"{place}: the body {body_id!r} stands there again with another text: remove one of them.")
+    for place, row in read_rows(stances, ("Headline", "Body ID", "Stance")):
+        body_id = row["Body ID"]
+        if body_id not in texts:
+            raise ValueError(f"{place}: there is no body {body_id!r} in {bodies}: mend or remove this row.")
+        yield place, {**row, "articleBody": texts[body_id]}

@@ -1,0 +1,1 @@
+"""One training engine, and what it needs."""

@@ -1,0 +1,79 @@
+"""How a run goes to the Hub: at its end or at every checkpoint, and never at the cost of the run."""
+
+import logging
+import tempfile
+from concurrent.futures import Future
+from pathlib import Path
+
+from huggingface_hub import CommitInfo, HfApi
+from huggingface_hub.errors import HfHubHTTPError, HTTPError  # type: ignore[attr-defined]  # see modeling_dsa.publishing
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from modeling_dsa.hub.publishing import NotPushedError, one_line, open_repository, push_folder, reason
+
+from .arguments import RunArguments
+from .engine import Trainer
+
+logger = logging.getLogger(__name__)
+
+
+class HubRun:
+    """The repository of one run. Only the main process has one."""
+
+    def __init__(self, run: RunArguments) -> None:
+        """Make the repository before the work begins.
+
+        Raises:
+            ValueError: The Hub refuses: better now than after the training.
+        """
+        assert run.hub_model_id is not None
+        self.repo_id, self.private, self.revision = run.hub_model_id, run.hub_private or None, run.hub_revision
+        self._api = HfApi()
+        self._running: Future[CommitInfo] | None = None
+        try:
+            self.repo_id = open_repository(self.repo_id, private=self.private, revision=self.revision)
+        except (HTTPError, OSError) as error:
+            if isinstance(error, HfHubHTTPError) and error.response.status_code < 500:
+                raise ValueError(f"The model cannot be pushed to {self.repo_id}: {reason(error)}") from error
+            logger.warning(f"The run goes on, and is pushed at its end: {reason(error)}")
+
+    def push_checkpoint(self, trainer: Trainer) -> None:
+        """Push the best weights so far, in the background; nothing, where the last push is still on its way."""
+        if self._running is None or self._running.done():
+            self.wait()
+            model, step = trainer.best_model(), trainer.progress.step
+            self._running = self._api.run_as_future(self._push_checkpoint, model, trainer.tokenizer, step)
+
+    def push(self, folder: Path) -> None:
+        """Push the folder of the finished run.
+
+        Raises:
+            NotPushedError: The Hub refused or could not be reached.
+        """
+        self.wait()
+        commit = push_folder(
+            folder, self.repo_id, private=self.private, revision=self.revision, commit_message="End of training"
+        )
+        logger.info(f"The model is on the Hub: {commit.commit_url}")
+
+    def wait(self) -> None:
+        """Wait for the push in the background; a failure is told, and nothing more."""
+        if self._running is not None:
+            running, self._running = self._running, None
+            try:
+                running.result()
+            except (NotPushedError, OSError) as error:  # OSError: the disk is full, say
+                said = error.reason if isinstance(error, NotPushedError) else one_line(error)
+                logger.warning(f"A checkpoint was not pushed: {said}")
+
+    def _push_checkpoint(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, step: int) -> CommitInfo:
+        with tempfile.TemporaryDirectory(prefix="dsa-checkpoint-") as folder:
+            model.save_pretrained(folder)
+            tokenizer.save_pretrained(folder)
+            return push_folder(
+                Path(folder),
+                self.repo_id,
+                private=self.private,
+                revision=self.revision,
+                commit_message=f"Training in progress: the best weights at step {step}",
+            )

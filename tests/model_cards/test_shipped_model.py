@@ -1,0 +1,81 @@
+"""The trained model in model_cards/dsa-snli: complete, up to date, and as good as its card says."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet
+import pytest
+import torch
+from sklearn.metrics import accuracy_score
+from transformers import AutoModelForSequenceClassification, AutoTokenizer, pipeline
+
+import modeling_dsa
+from modeling_dsa.explain.drawing import attention_rows
+from modeling_dsa.repository_dsa import write_repository_files
+from modeling_dsa.shipped.settings import setting_folder
+from run_glue_style.reporting.model_card import write_card
+from run_glue_style.sample import SAMPLE_FILES
+
+FOLDER = Path(__file__).parents[2] / "model_cards" / "dsa-snli"
+PACKAGE = Path(modeling_dsa.__file__).parent
+
+
+@pytest.fixture(scope="module")
+def results() -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((FOLDER / "all_results.json").read_text("utf-8"))
+    return found
+
+
+def test_it_is_small_and_complete() -> None:
+    files = {path.name: path.stat().st_size for path in FOLDER.iterdir()}
+    assert sum(files.values()) <= 15_000_000
+    assert {"README.md", "all_results.json", "attention.png", "config.json", "model.safetensors"} <= files.keys()
+    assert {"tokenizer.json", "tokenizer_config.json", "modules.json", "handler.py"} <= files.keys()
+
+
+def test_its_code_is_that_of_the_package(tmp_path: Path) -> None:
+    write_repository_files(tmp_path)
+    for path in tmp_path.iterdir():
+        assert (FOLDER / path.name).read_bytes() == path.read_bytes(), f"See model_cards/README.md: {path.name} is old."
+    of_package = {path.name for path in PACKAGE.glob("*.py")}
+    assert {path.name for path in FOLDER.glob("*.py")} == of_package & {path.name for path in tmp_path.iterdir()}
+
+
+def test_its_config_is_that_of_its_setting(results: dict[str, Any]) -> None:
+    config = json.loads((FOLDER / "config.json").read_text("utf-8"))
+    setting = json.loads((setting_folder(results["setting"]) / "config.json").read_text("utf-8"))
+    assert {name: config[name] for name in setting.keys() & config.keys()} == {
+        name: value for name, value in setting.items() if name in config
+    }
+    assert setting.keys() - config.keys() == set()
+
+
+def test_it_is_as_good_as_its_results_say(results: dict[str, Any]) -> None:
+    rows = pyarrow.parquet.read_table(SAMPLE_FILES["validation"])
+    tokenizer = AutoTokenizer.from_pretrained(FOLDER)
+    model = AutoModelForSequenceClassification.from_pretrained(FOLDER).eval()
+    predictions: list[int] = []
+    for part in rows.to_batches(max_chunksize=1024):
+        texts = [part.column(name).to_pylist() for name in ("premise", "hypothesis")]
+        with torch.no_grad():
+            predictions += model(**tokenizer(*texts, padding=True, return_tensors="pt")).logits.argmax(1).tolist()
+    # It was measured in bfloat16.
+    measured = accuracy_score(rows.column("label").to_pylist(), predictions)
+    assert measured == pytest.approx(results["metrics"]["validation"]["accuracy"], abs=0.003)
+
+
+def test_its_card_is_what_the_command_writes(tmp_path: Path) -> None:
+    folder = tmp_path / "dsa-snli"
+    shutil.copytree(FOLDER, folder)
+    (folder / "README.md").unlink()
+    write_card(folder, "your-org/dsa-snli")
+    assert (folder / "README.md").read_text("utf-8") == (FOLDER / "README.md").read_text("utf-8")
+
+
+def test_it_knows_a_contradiction_and_shows_four_heads() -> None:
+    classify = pipeline("text-classification", str(FOLDER))
+    assert classify("A man is playing a guitar on stage. [SEP] A man is asleep.")[0]["label"] == "contradiction"
+    drawn = attention_rows(classify.model, AutoTokenizer.from_pretrained(FOLDER), "A man is asleep.", "Nobody sings.")
+    assert [row.weights.shape for row in drawn] == [(4, 5), (4, 3)]

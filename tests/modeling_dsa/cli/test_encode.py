@@ -1,0 +1,286 @@
+"""`dsa encode` from outside: every kind of input and output, stops, processes, memory, and every mistake."""
+
+import gzip
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import sysconfig
+import time
+from pathlib import Path
+
+import numpy as np
+import pyarrow
+import pyarrow.parquet
+import pytest
+from small_encoders import many_sentences, save_encoder
+
+from modeling_dsa.cli.main import main
+from modeling_dsa.encoding.encoder import SentenceEncoder, Vectors
+
+DSA = Path(sysconfig.get_path("scripts")) / "dsa"
+ENVIRONMENT = os.environ | {"HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
+SENTENCES = many_sentences(120)
+SHARDS = [f"vectors-00000{number}.parquet" for number in range(4)]
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save_encoder(tmp_path_factory.mktemp("model") / "small")
+
+
+@pytest.fixture(scope="module")
+def expected(model: Path) -> Vectors:
+    return SentenceEncoder.from_pretrained(model).encode(SENTENCES)
+
+
+@pytest.fixture(scope="module")
+def lines(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("lines") / "lines.txt"
+    path.write_text("".join(f"{sentence}\n" for sentence in SENTENCES))
+    return path
+
+
+def command(*words: object, **variables: str) -> "subprocess.CompletedProcess[str]":
+    call = [str(DSA), "encode", *map(str, words)]
+    return subprocess.run(call, env=ENVIRONMENT | variables, capture_output=True, text=True, timeout=240)
+
+
+def run(*words: object) -> int:
+    return main(["encode", *map(str, words)])
+
+
+def vectors(output: Path) -> Vectors:
+    if output.suffix == ".npy":
+        found: Vectors = np.load(output)
+        return found
+    table = pyarrow.parquet.read_table(output)
+    assert table["row"].to_pylist() == list(range(table.num_rows))
+    return np.array(table["vector"].to_pylist(), table.schema.field("vector").type.value_type.to_pandas_dtype())
+
+
+def test_command_in_a_fresh_process_without_the_hub(
+    model: Path, lines: Path, expected: Vectors, tmp_path: Path
+) -> None:
+    output = tmp_path / "new" / "a.npy"
+    done = command(lines, output, "--model", model)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == ""
+    assert "120 sentences" in done.stderr  # the bar
+    assert done.stderr.splitlines()[-1] == f"{output} holds the vectors of 120 sentences, 4 numbers each."
+    assert np.abs(vectors(output) - expected).max() <= 1e-6
+    assert list(output.parent.iterdir()) == [output]
+
+
+def test_every_input_gives_the_same_vectors(model: Path, lines: Path, expected: Vectors, tmp_path: Path) -> None:
+    rows = [{"id": str(number), "text": sentence} for number, sentence in enumerate(SENTENCES)]
+    (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    (tmp_path / "a.csv").write_text("id,text\n" + "".join(f"{row['id']},{row['text']}\n" for row in rows))
+    (tmp_path / "a.tsv").write_text("id\ttext\n" + "".join(f"{row['id']}\t{row['text']}\n" for row in rows))
+    (tmp_path / "a.txt.gz").write_bytes(gzip.compress(lines.read_bytes()))
+    (tmp_path / "set").mkdir()
+    for path in (tmp_path / "a.parquet", tmp_path / "set" / "train.parquet"):
+        pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), path)
+    for name in ("a.jsonl", "a.csv", "a.tsv", "a.txt.gz", "a.parquet", "set"):
+        output = tmp_path / f"{name}.npy"
+        assert run(tmp_path / name, output, "--model", model) == 0, name
+        assert np.abs(vectors(output) - expected).max() <= 1e-6
+    assert run(tmp_path / "set", tmp_path / "x.npy", "--model", model, "--text_column", "id", "--split", "train") == 0
+    assert np.abs(vectors(tmp_path / "x.npy") - expected).max() > 1e-3
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int8"])
+@pytest.mark.parametrize("output", ["a.npy", "a"])
+def test_options_reach_the_vectors(model: Path, lines: Path, tmp_path: Path, output: str, dtype: str) -> None:
+    words = ["--batch_size", 7, "--shard_size", 50, "--normalize", "--dtype", dtype]
+    assert run(lines, tmp_path / output, "--model", model, *words) == 0
+    encoder = SentenceEncoder.from_pretrained(model)
+    wanted = encoder.encode(SENTENCES, normalize=True, dtype=dtype)  # type: ignore[arg-type]
+    found = vectors(tmp_path / output)
+    assert found.dtype == wanted.dtype
+    step = {"float32": 1e-6, "float16": 1e-3, "int8": 1}[dtype]
+    assert np.abs(found.astype(np.float32) - wanted.astype(np.float32)).max() <= step
+
+
+def slow_input(folder: Path, rows: int) -> Path:
+    """Enough for a stop in the middle: a few seconds of the small model."""
+    path = folder / "many.txt"
+    path.write_text("".join(f"{sentence} {row}\n" for row, sentence in enumerate(many_sentences(rows))))
+    return path
+
+
+def hear_interrupts() -> None:
+    """A shell that runs the tests in the background has its children ignore them."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def start_and_stop(how: signal.Signals, output: Path, *words: object) -> tuple[int, str, dict[Path, int]]:
+    """Start a run, stop it after its second shard: its code, what it said, and the times of its files."""
+    call = [str(DSA), "encode", *map(str, words)]
+    with subprocess.Popen(
+        call, env=ENVIRONMENT, stderr=subprocess.PIPE, text=True, preexec_fn=hear_interrupts
+    ) as process:
+        end = time.monotonic() + 120
+        while not (output / SHARDS[1]).exists() and process.poll() is None and time.monotonic() < end:
+            time.sleep(0.005)
+        process.send_signal(how)
+        said = process.communicate(timeout=60)[1]
+    return process.returncode, said, {path: path.stat().st_mtime_ns for path in sorted(output.glob("vectors-*"))}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
+def test_stopped_run_goes_on_to_the_same_files(model: Path, tmp_path: Path, how: signal.Signals) -> None:
+    many, output = slow_input(tmp_path, 40_000), tmp_path / "a"
+    words = [many, output, "--model", model, "--shard_size", 2000]
+    code, said, finished = start_and_stop(how, output, *words)
+    assert 2 <= len(finished) < 20
+    if how is signal.SIGINT:
+        assert code == 130
+        assert said.splitlines()[-1] == "Stopped; the same command goes on after the last shard."
+        assert not list(output.glob(".*"))
+    done = command(*words)
+    assert done.returncode == 0, done.stderr
+    assert {path: path.stat().st_mtime_ns for path in finished} == finished
+    assert command(many, tmp_path / "b", *words[2:]).returncode == 0
+    names = [path.name for path in sorted((tmp_path / "b").iterdir())]
+    assert [path.name for path in sorted(output.iterdir())] == names
+    assert len(names) == 21
+    for name in names:
+        assert (output / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
+
+
+@pytest.mark.slow
+def test_interrupt_leaves_no_half_array(model: Path, tmp_path: Path) -> None:
+    many = slow_input(tmp_path, 60_000)
+    call = [str(DSA), "encode", str(many), str(tmp_path / "a.npy"), "--model", str(model)]
+    with subprocess.Popen(
+        call, env=ENVIRONMENT, stderr=subprocess.PIPE, text=True, preexec_fn=hear_interrupts
+    ) as process:
+        while not (tmp_path / ".a.npy").exists() and process.poll() is None:
+            time.sleep(0.005)
+        process.send_signal(signal.SIGINT)
+        said = process.communicate(timeout=60)[1]
+    assert process.returncode == 130
+    assert said.splitlines()[-1] == "Stopped; nothing was written."
+    assert list(tmp_path.iterdir()) == [many]
+
+
+@pytest.mark.slow
+def test_two_processes_share_the_shards(model: Path, lines: Path, expected: Vectors, tmp_path: Path) -> None:
+    call = [str(DSA), "encode", str(lines), str(tmp_path / "a"), "--model", str(model), "--shard_size", "40"]
+    variables = [{"RANK": str(rank), "WORLD_SIZE": "2"} for rank in range(2)]
+    processes = [
+        subprocess.Popen(call, env=ENVIRONMENT | each, stderr=subprocess.PIPE, text=True) for each in variables
+    ]
+    said = [process.communicate(timeout=240)[1] for process in processes]
+    assert [process.returncode for process in processes] == [0, 0], said
+    assert "sentences/s" in said[0]
+    assert "sentences/s" not in said[1]
+    assert f"{tmp_path / 'a'} holds process 1's part of the vectors of 120 sentences" in said[1]
+    assert [path.name for path in sorted((tmp_path / "a").glob("*.parquet"))] == SHARDS[:3]
+    assert np.abs(vectors(tmp_path / "a") - expected).max() <= 1e-6
+
+
+@pytest.mark.slow
+def test_accelerate_launch_shares_the_shards(model: Path, lines: Path, expected: Vectors, tmp_path: Path) -> None:
+    launch = [sys.executable, "-m", "accelerate.commands.launch", "--multi_gpu", "--num_processes", "2"]
+    launch += ["--num_machines", "1", "--mixed_precision", "no", "--dynamo_backend", "no", "--main_process_port", "0"]
+    call = [*launch, "--no_python", DSA, "encode", lines, tmp_path / "a"]
+    done = subprocess.run(
+        [*map(str, call), "--model", str(model), "--shard_size", "40"],
+        env=ENVIRONMENT | {"ACCELERATE_USE_CPU": "true"},
+        capture_output=True,
+        text=True,
+        timeout=240,
+    )
+    assert done.returncode == 0, done.stderr
+    for rank in range(2):
+        assert f"{tmp_path / 'a'} holds process {rank}'s part of the vectors of 120 sentences" in done.stderr
+    assert np.abs(vectors(tmp_path / "a") - expected).max() <= 1e-6
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("output", ["a.npy", "a"])
+def test_memory_stays_flat(model: Path, tmp_path: Path, output: str) -> None:
+    peaks = []
+    for rows in (20_000, 200_000):
+        many = slow_input(tmp_path, rows)
+        call = [sys.executable, "-c", PEAK, "encode", many, tmp_path / f"{rows}{output}", "--model", model]
+        done = subprocess.run([*map(str, call)], env=ENVIRONMENT, capture_output=True, text=True, timeout=400)
+        assert done.returncode == 0, done.stderr
+        peaks.append(int(done.stdout) / 1024)
+    # Ten times the sentences: their texts alone are 5 MB more, and their vectors 3 MB.
+    assert peaks[1] - peaks[0] < 30, peaks
+
+
+PEAK = """
+import resource, sys
+from modeling_dsa.cli.main import main
+code = main(sys.argv[1:])
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+sys.exit(code)
+"""
+
+
+@pytest.fixture
+def mistakes(model: Path, lines: Path, tmp_path: Path) -> list[tuple[list[object], str]]:
+    (tmp_path / "bad.txt").write_bytes(b"good\nbad \xff\n")
+    (tmp_path / "a.csv").write_text("id,text\n1,a\n")
+    (tmp_path / "there.npy").write_text("")
+    empty = tmp_path / "no model"
+    empty.mkdir()
+    output = tmp_path / "out.npy"
+    return [
+        ([tmp_path / "no.txt", output, "--model", model], f"There is no file {tmp_path / 'no.txt'}: give"),
+        (
+            [tmp_path / "a.csv", output, "--model", model, "--text_column", "txt"],
+            "has no column 'txt': it has id, text; did you mean 'text'?",
+        ),
+        ([tmp_path / "bad.txt", output, "--model", model], "bad.txt, line 2 is not UTF-8: save the file as UTF-8."),
+        ([lines, tmp_path / "there.npy", "--model", model], "there.npy exists: give --overwrite to replace it"),
+        ([lines, tmp_path / "out.csv", "--model", model], "out.csv has an unknown ending: give a file.npy"),
+        ([lines, output, "--model", empty], "no model: the model cannot be loaded ("),
+        ([lines, output, "--model", tmp_path / "nowhere"], "nowhere: the model cannot be loaded ("),
+        (["org/nowhere", output, "--model", model], "org/nowhere is no file, and no data set that can be read ("),
+    ]
+
+
+def test_mistakes_are_one_sentence_and_leave_nothing(
+    mistakes: list[tuple[list[object], str]], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    before = set(tmp_path.rglob("*"))
+    for words, message in mistakes:
+        assert run(*words) == 2, words
+        assert message in caplog.messages[-1]
+        assert "\n" not in caplog.messages[-1]
+        assert set(tmp_path.rglob("*")) == before
+
+
+def test_array_is_not_for_several_processes(
+    model: Path, lines: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("RANK", "1")
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    assert run(lines, tmp_path / "a.npy", "--model", model) == 2
+    assert caplog.messages[-1].endswith("a.npy is one file, which 2 processes cannot write: give a folder.")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["a.txt", "a.npy"], "the following arguments are required: --model"),
+        (["a.txt", "a.npy", "--model", "m", "--dtype", "int4"], "argument --dtype: invalid choice: 'int4'"),
+        (["a.txt", "a.npy", "--model", "m", "--batch_size", "0"], "--batch_size: '0' is no whole number from 1"),
+        (["a.txt", "a.npy", "--model", "m", "--shard_size", "x"], "--shard_size: 'x' is no whole number from 1"),
+    ],
+)
+def test_mistakes_of_the_command_line(capsys: pytest.CaptureFixture[str], words: list[str], message: str) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        run(*words)
+    assert stopped.value.code == 2
+    first, second = capsys.readouterr().err.splitlines()
+    assert message in first
+    assert re.fullmatch(r"See dsa encode --help\.", second)

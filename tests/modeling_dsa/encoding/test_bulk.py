@@ -1,0 +1,281 @@
+"""modeling_dsa.encoding.bulk: rows keep their order through windows, shards, stops and processes."""
+
+import itertools
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import datasets
+import numpy as np
+import pyarrow.parquet
+import pytest
+import torch
+from small_encoders import many_sentences, small_encoder
+
+from modeling_dsa.encoding import bulk as bulk_encoding
+from modeling_dsa.encoding.bulk import MANIFEST, BulkOptions, Process, check_output, encode_bulk
+from modeling_dsa.encoding.encoder import SentenceEncoder, Vectors, VectorType
+from modeling_dsa.encoding.sources import SentenceSource
+
+SENTENCES = many_sentences(230)
+OPTIONS = BulkOptions(shard_size=50, batch_size=16)
+ALONE = Process()
+
+
+class Watched(SentenceEncoder):
+    """Remembers how many sentences it was asked for, and stops where it is told."""
+
+    asked: int = 0
+    stop_at: float = float("inf")
+
+    def encode(self, sentences: str | Sequence[str], **options: Any) -> Vectors:
+        self.asked += len(sentences)
+        if self.asked > self.stop_at:
+            raise KeyboardInterrupt
+        return super().encode(sentences, **options)
+
+
+def watched(**changes: Any) -> Watched:
+    encoder = small_encoder(**changes)
+    return Watched(encoder.model, encoder.tokenizer)
+
+
+def source(sentences: Sequence[str] = SENTENCES, **fingerprint: Any) -> SentenceSource:
+    return SentenceSource("rows", {"rows": len(sentences), **fingerprint}, None, lambda: iter(sentences))
+
+
+def shards(folder: Path) -> list[Path]:
+    return sorted(folder.glob("*.parquet"))
+
+
+def read(folder: Path) -> Vectors:
+    table = pyarrow.parquet.read_table(folder)
+    assert table["row"].to_pylist() == list(range(table.num_rows))
+    found: Vectors = table["vector"].combine_chunks().flatten().to_numpy(zero_copy_only=False)
+    return found.reshape(table.num_rows, -1)
+
+
+@pytest.fixture(autouse=True)
+def _small_windows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bulk_encoding, "_WINDOW_SENTENCES", 20)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int8"])
+@pytest.mark.parametrize("normalize", [False, True])
+def test_row_of_output_is_row_of_input(tmp_path: Path, dtype: VectorType, normalize: bool) -> None:
+    options = replace(OPTIONS, dtype=dtype, normalize=normalize)
+    encoder = small_encoder()
+    expected = encoder.encode(SENTENCES, dtype=dtype, normalize=normalize)
+    for name in ("new/a.npy", "new/shards", "new/shards.parquet"):
+        assert encode_bulk(encoder, source(), tmp_path / name, options, ALONE) == len(SENTENCES)
+        found = np.load(tmp_path / name) if name.endswith(".npy") else read(tmp_path / name)
+        assert found.dtype == expected.dtype
+        step = {"float32": 1e-6, "float16": 1e-3, "int8": 1}[dtype]  # sums of other batches may round otherwise
+        assert np.abs(found.astype(np.float32) - expected.astype(np.float32)).max() <= step
+    assert [path.name for path in shards(tmp_path / "new" / "shards")] == [
+        f"vectors-00000{i}.parquet" for i in range(5)
+    ]
+
+
+def test_other_readers_take_the_folder_as_it_is(tmp_path: Path, datasets_cache: None) -> None:
+    encode_bulk(small_encoder(), source(), tmp_path / "a", OPTIONS, ALONE)
+    rows = datasets.load_dataset(str(tmp_path / "a"), split="train")
+    assert rows["row"][:] == list(range(len(SENTENCES)))
+    assert len(rows["vector"][0]) == 4
+
+
+@pytest.mark.parametrize(("count", "files"), [(0, [0]), (1, [1]), (50, [50]), (100, [50, 50]), (101, [50, 50, 1])])
+def test_last_shard_holds_the_rest(tmp_path: Path, count: int, files: list[int]) -> None:
+    assert encode_bulk(small_encoder(), source(SENTENCES[:count]), tmp_path / "a", OPTIONS, ALONE) == count
+    assert [pyarrow.parquet.read_metadata(path).num_rows for path in shards(tmp_path / "a")] == files
+    assert encode_bulk(small_encoder(), source(SENTENCES[:count]), tmp_path / "a.npy", OPTIONS, ALONE) == count
+    assert np.load(tmp_path / "a.npy").shape == (count, 4)
+
+
+def test_windows_end_early_where_sentences_are_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes = []
+
+    class Sized(SentenceEncoder):
+        def encode(self, sentences: str | Sequence[str], **options: Any) -> Vectors:
+            sizes.append(len(sentences))
+            return super().encode(sentences, **options)
+
+    monkeypatch.setattr(bulk_encoding, "_WINDOW_CHARACTERS", 1000)
+    encoder, sentences = small_encoder(), ["a " * 250] * 4 + ["dog"] * 30 + ["a " * 5000] * 2
+    encode_bulk(Sized(encoder.model, encoder.tokenizer), source(sentences), tmp_path / "a.npy", OPTIONS, ALONE)
+    assert sizes == [2, 2, 20, 11, 1]
+
+
+def test_stopped_run_goes_on_and_leaves_finished_shards_alone(tmp_path: Path) -> None:
+    encoder = watched()
+    encoder.stop_at = 130
+    with pytest.raises(KeyboardInterrupt):
+        encode_bulk(encoder, source(), tmp_path / "a", OPTIONS, ALONE)
+    finished = {path: path.stat().st_mtime_ns for path in shards(tmp_path / "a")}
+    assert len(finished) == 2
+    assert {path.name for path in (tmp_path / "a").iterdir()} == {MANIFEST, *(path.name for path in finished)}
+    (tmp_path / "a" / ".vectors-000002.parquet").write_text("PAR1 half")  # as a kill leaves it
+    encoder = watched()
+    assert encode_bulk(encoder, source(), tmp_path / "a", OPTIONS, ALONE) == len(SENTENCES)
+    assert encoder.asked == len(SENTENCES) - 100
+    assert {path: path.stat().st_mtime_ns for path in finished} == finished
+    encode_bulk(small_encoder(), source(), tmp_path / "b", OPTIONS, ALONE)
+    for path in shards(tmp_path / "b"):
+        assert (tmp_path / "a" / path.name).read_bytes() == path.read_bytes()
+    assert not list((tmp_path / "a").glob(".*"))
+    encoder = watched()
+    assert encode_bulk(encoder, source(), tmp_path / "a", OPTIONS, ALONE) == len(SENTENCES)
+    assert encoder.asked == 0
+
+
+def test_processes_share_the_shards_and_encode_no_others(tmp_path: Path) -> None:
+    encode_bulk(small_encoder(), source(), tmp_path / "alone", OPTIONS, ALONE)
+    for rank, (asked, names) in enumerate([(100, [0, 3]), (80, [1, 4]), (50, [2])]):
+        encoder = watched()
+        assert encode_bulk(encoder, source(), tmp_path / "a", OPTIONS, Process(rank, 3)) == len(SENTENCES)
+        assert encoder.asked == asked
+        mine = [f"vectors-00000{number}.parquet" for number in names]
+        assert {path.name for path in shards(tmp_path / "a")} >= set(mine)
+    assert (read(tmp_path / "a") == read(tmp_path / "alone")).all()
+    # another number of processes finds them finished
+    encoder = watched()
+    encode_bulk(encoder, source(), tmp_path / "a", OPTIONS, Process(1, 2))
+    assert encoder.asked == 0
+
+
+def test_only_the_first_process_shows_progress(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    encode_bulk(small_encoder(), source(), tmp_path / "a", OPTIONS, Process(1, 2))
+    assert capsys.readouterr().err == ""
+    encode_bulk(small_encoder(), source(), tmp_path / "a", OPTIONS, Process(0, 2))
+    assert f"{len(SENTENCES)} sentences" in capsys.readouterr().err
+
+
+def test_vectors_of_something_else_are_refused_and_overwritten(tmp_path: Path) -> None:
+    folder = tmp_path / "a"
+    encode_bulk(small_encoder(), source(), folder, OPTIONS, ALONE)
+    before = {path: path.read_bytes() for path in folder.iterdir()}
+    other = small_encoder()
+    with torch.no_grad():
+        other.model.get_parameter("embed_tokens.weight")[-1] += 1
+    shorter = SENTENCES[::-1][:70]
+    cases: list[tuple[SentenceEncoder, SentenceSource, BulkOptions, str]] = [
+        (other, source(), OPTIONS, "model"),
+        (small_encoder(routing_scale=2.0), source(), OPTIONS, "model"),
+        (small_encoder(), source(shorter), OPTIONS, "input"),
+        (small_encoder(), source(), replace(OPTIONS, normalize=True), "options"),
+        (small_encoder(), source(), replace(OPTIONS, dtype="int8"), "options"),
+        (small_encoder(), source(), replace(OPTIONS, shard_size=49), "options"),
+        (other, source(shorter), OPTIONS, "model and other input"),
+    ]
+    for encoder, rows, options, what in cases:
+        with pytest.raises(ValueError, match=rf"a holds vectors made with another {what}: give --overwrite"):
+            encode_bulk(encoder, rows, folder, options, ALONE)
+    assert {path: path.read_bytes() for path in folder.iterdir()} == before
+    # What does not change the vectors is no difference.
+    encode_bulk(small_encoder(), replace(source(), name="moved"), folder, replace(OPTIONS, batch_size=3), ALONE)
+
+    stopped = Watched(other.model, other.tokenizer)
+    stopped.stop_at = 60
+    with pytest.raises(KeyboardInterrupt):
+        encode_bulk(stopped, source(shorter), folder, replace(OPTIONS, overwrite=True), ALONE)
+    assert encode_bulk(other, source(shorter), folder, OPTIONS, ALONE) == 70  # goes on with the new ones
+    assert len(shards(folder)) == 2
+    assert np.abs(read(folder) - other.encode(shorter)).max() <= 1e-6
+
+
+def test_overwriting_starts_again(tmp_path: Path) -> None:
+    encode_bulk(small_encoder(), source(), tmp_path / "a", OPTIONS, ALONE)
+    encoder = watched()
+    encode_bulk(encoder, source(), tmp_path / "a", replace(OPTIONS, overwrite=True), ALONE)
+    assert encoder.asked == len(SENTENCES)
+    (tmp_path / "a.npy").write_text("old")
+    encode_bulk(encoder, source(), tmp_path / "a.npy", replace(OPTIONS, overwrite=True), ALONE)
+    assert len(np.load(tmp_path / "a.npy")) == len(SENTENCES)
+
+
+def test_mistake_in_the_data_leaves_only_whole_files(tmp_path: Path) -> None:
+    def broken() -> Iterator[str]:
+        yield from SENTENCES[:120]
+        raise ValueError("rows, line 121 is broken")
+
+    rows = SentenceSource("rows", {}, None, broken)
+    for output in (tmp_path / "a", tmp_path / "a.npy"):
+        with pytest.raises(ValueError, match="line 121 is broken"):
+            encode_bulk(small_encoder(), rows, output, OPTIONS, ALONE)
+    assert {path.name for path in tmp_path.rglob("*")} == {
+        "a",
+        MANIFEST,
+        "vectors-000000.parquet",
+        "vectors-000001.parquet",
+    }
+
+
+def test_manifest_says_what_made_the_vectors(tmp_path: Path) -> None:
+    encode_bulk(small_encoder(), source(), tmp_path / "a", OPTIONS, ALONE)
+    manifest = json.loads((tmp_path / "a" / MANIFEST).read_text())
+    assert re.fullmatch(r"[0-9a-f]{64}", manifest["model"]["sha256"])
+    assert manifest["input"] == {"name": "rows", "rows": len(SENTENCES)}
+    assert manifest["options"] == {"normalize": False, "dtype": "float32", "shard_size": 50}
+    (tmp_path / "a" / MANIFEST).write_text("[")
+    with pytest.raises(ValueError, match=r"_manifest\.json is broken: give --overwrite to start again"):
+        encode_bulk(small_encoder(), source(), tmp_path / "a", OPTIONS, ALONE)
+
+
+def test_nothing_is_read_ahead_of_a_window(tmp_path: Path) -> None:
+    taken = itertools.count()
+
+    def rows() -> Iterator[str]:
+        for sentence in SENTENCES:
+            next(taken)
+            yield sentence
+
+    encoder = watched()
+    encoder.stop_at = 20
+    with pytest.raises(KeyboardInterrupt):
+        encode_bulk(encoder, SentenceSource("rows", {}, None, rows), tmp_path / "a", OPTIONS, ALONE)
+    assert next(taken) == 40
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("a.csv", "a.csv has an unknown ending: give a file.npy, or a folder for shards"),
+        ("there.npy", "there.npy exists: give --overwrite to replace it, or another name."),
+        ("folder.npy", "folder.npy is a folder: give the name of a file."),
+        ("file", "file is a file: shards go to a folder, so give another name."),
+        ("full", "full is not empty and holds no vectors: give another folder, or --overwrite."),
+    ],
+)
+def test_outputs_that_cannot_be_written(tmp_path: Path, name: str, message: str) -> None:
+    (tmp_path / "there.npy").write_text("")
+    (tmp_path / "folder.npy").mkdir()
+    (tmp_path / "file").write_text("")
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "thesis.tex").write_text("")
+    with pytest.raises(ValueError, match=re.escape(message)):
+        check_output(tmp_path / name, False, ALONE)
+
+
+def test_outputs_that_can_be_written(tmp_path: Path) -> None:
+    (tmp_path / "empty.v2").mkdir()
+    for name in ("empty.v2", "new", "new.parquet", "new.npy"):
+        check_output(tmp_path / name, False, ALONE)
+    with pytest.raises(ValueError, match=r"a\.npy is one file, which 2 processes cannot write: give a folder\."):
+        check_output(tmp_path / "a.npy", False, Process(0, 2))
+
+
+def test_process_comes_from_the_launchers_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("RANK", "WORLD_SIZE"):
+        monkeypatch.delenv(name, raising=False)
+    assert Process.from_environment() == Process(0, 1)
+    monkeypatch.setenv("RANK", "1")
+    with pytest.raises(ValueError, match="RANK=1 and WORLD_SIZE=1 in the environment name no process"):
+        Process.from_environment()
+    monkeypatch.setenv("WORLD_SIZE", "3")
+    assert Process.from_environment() == Process(1, 3)
+    monkeypatch.setenv("WORLD_SIZE", "x")
+    with pytest.raises(ValueError, match="WORLD_SIZE=x"):
+        Process.from_environment()

@@ -1,0 +1,151 @@
+"""modeling_dsa.encoding.sources: every kind of source gives one sentence a row, and each mistake is told in one."""
+
+import gzip
+import itertools
+import json
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow
+import pyarrow.parquet
+import pytest
+
+from modeling_dsa.encoding.sources import open_sentences
+
+SENTENCES = ["A man sleeps.", "", 'He said "no".', "Straße\u2028…"]
+
+
+def write(folder: Path, name: str, content: str) -> str:
+    (folder / name).write_bytes(content.encode())
+    return str(folder / name)
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> dict[str, str]:
+    quoted = (sentence.replace('"', '""') for sentence in SENTENCES)
+    table = pyarrow.table({"id": range(4), "text": SENTENCES, "other": ["b"] * 4})
+    pyarrow.parquet.write_table(table, tmp_path / "e.parquet")
+    return {
+        ".txt": write(tmp_path, "a.txt", "\ufeff" + "\r\n".join(SENTENCES)),
+        ".jsonl": write(tmp_path, "b.jsonl", "\n".join(json.dumps({"id": 1, "text": text}) for text in SENTENCES)),
+        ".csv": write(tmp_path, "c.csv", "id,text\n" + "".join(f'1,"{text}"\n' for text in quoted)),
+        ".tsv": write(tmp_path, "d.tsv", "text\tid\n" + "".join(f"{text}\t1\n" for text in SENTENCES)),
+        ".parquet": str(tmp_path / "e.parquet"),
+        "table.txt": write(tmp_path, "f.txt", "text\tid\n" + "".join(f"{text}\t1\n" for text in SENTENCES)),
+    }
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_every_format_gives_every_row_twice(files: dict[str, str], packed: bool) -> None:
+    for kind, plain in files.items():
+        path = plain
+        if packed:
+            path = plain + ".gz"
+            Path(path).write_bytes(gzip.compress(Path(plain).read_bytes()))
+        source = open_sentences(path, "text" if kind == "table.txt" else None)
+        assert list(source.read()) == SENTENCES, kind
+        assert list(source.read()) == SENTENCES
+        assert source.count == (4 if kind == ".parquet" else None)
+        assert source.name == path
+
+
+def test_only_column_needs_no_name_and_missing_values_are_empty(tmp_path: Path) -> None:
+    path = write(tmp_path, "a.jsonl", '{"s": "a"}\n\n{"s": null}\n{"s": "b"}\n')
+    assert list(open_sentences(path).read()) == ["a", "", "b"]
+    assert list(open_sentences(write(tmp_path, "a.csv", "id,s\n1,a\n2\n"), "s").read()) == ["a", ""]
+
+
+def test_empty_files_have_no_sentences(tmp_path: Path) -> None:
+    for name, content in (("a.txt", ""), ("a.jsonl", ""), ("a.csv", "text,id\n")):
+        assert list(open_sentences(write(tmp_path, name, content)).read()) == []
+
+
+def test_fingerprint_is_that_of_what_is_read(files: dict[str, str], tmp_path: Path) -> None:
+    first = open_sentences(files[".csv"]).fingerprint
+    copied = write(tmp_path, "copy.csv", Path(files[".csv"]).read_text(encoding="utf-8"))
+    assert open_sentences(copied).fingerprint == open_sentences(files[".csv"], "text").fingerprint == first
+    assert open_sentences(files[".csv"], "id").fingerprint != first
+    text = Path(copied).read_text(encoding="utf-8")
+    for changed in (text + "2,b\n", text.replace("man", "dog")):
+        assert open_sentences(write(tmp_path, "copy.csv", changed)).fingerprint != first
+
+
+def test_file_is_read_as_it_is_asked_for(tmp_path: Path) -> None:
+    def lines() -> Iterator[str]:
+        for number in itertools.count():
+            yield f"sentence {number}"
+
+    path = write(tmp_path, "a.txt", "\n".join(itertools.islice(lines(), 5000)) + "\n")
+    with (tmp_path / "a.txt").open("ab") as file:
+        file.write(b"\xff\n")
+    sentences = open_sentences(path).read()
+    assert list(itertools.islice(sentences, 5000)) == list(itertools.islice(lines(), 5000))
+    with pytest.raises(ValueError, match=re.escape("a.txt, line 5001 is not UTF-8")):
+        next(sentences)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "column", "message"),
+    [
+        ("a.csv", "id,text\n1,a\n", "txt", "a.csv has no column 'txt': it has id, text; did you mean 'text'?"),
+        ("a.csv", "id,text\n1,a\n", "zzz", "a.csv has no column 'zzz': it has id, text."),
+        ("a.csv", "id,sentence\n1,a\n", None, "a.csv has the columns id, sentence: say with --text_column"),
+        ("a.csv", "id\n", "text", "a.csv has no column 'text': it has id."),
+        ("a.jsonl", '{"text": 5}', None, "a.jsonl, line 1: 5 is no text: mend the row or name another column."),
+        ("a.jsonl", '{"text": "a"', None, "a.jsonl, line 1 is broken JSON"),
+        ("a.parquet", "PAR1", None, "a.parquet is no whole Parquet file"),
+        ("a.json", "[]", None, "a.json has an unknown ending: give .txt, .jsonl, .csv, .tsv, .parquet"),
+    ],
+)
+def test_mistakes_of_files_are_told_at_once(
+    tmp_path: Path, name: str, content: str, column: str | None, message: str
+) -> None:
+    with pytest.raises(ValueError, match=re.escape(message)):
+        open_sentences(write(tmp_path, name, content), column)
+
+
+def test_missing_files_and_splits_of_files(tmp_path: Path, files: dict[str, str]) -> None:
+    for name in (str(tmp_path / "no.txt"), "no.txt", "some/no.jsonl.gz", "one/two/three", "no.json"):
+        with pytest.raises(FileNotFoundError, match=f"There is no file {name}: give"):
+            open_sentences(name)
+    with pytest.raises(ValueError, match=r"a\.txt is a file and has no splits: leave --split out"):
+        open_sentences(files[".txt"], split="train")
+
+
+@pytest.fixture
+def folder(tmp_path: Path, datasets_cache: None) -> str:
+    splits: dict[str, list[Any]] = {"train": SENTENCES, "test": [None, "b"]}
+    for split, texts in splits.items():
+        (tmp_path / "data").mkdir(exist_ok=True)
+        table = pyarrow.table({"text": pyarrow.array(texts, pyarrow.string()), "id": range(len(texts))})
+        pyarrow.parquet.write_table(table, tmp_path / "data" / f"{split}-00000-of-00001.parquet")
+    return str(tmp_path / "data")
+
+
+def test_data_set_is_streamed(folder: str) -> None:
+    source = open_sentences(folder, split="train")
+    assert list(source.read()) == list(source.read()) == SENTENCES
+    other = open_sentences(folder, "text", "test")
+    assert list(other.read()) == ["", "b"]
+    assert other.fingerprint != source.fingerprint
+    assert open_sentences(folder, split="train").fingerprint == source.fingerprint
+
+
+def test_mistakes_of_data_sets_are_clear(folder: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="has the splits train, test: say with --split which to read"):
+        open_sentences(folder)
+    with pytest.raises(ValueError, match=r"has no split 'trian': it has train, test; did you mean 'train'\?"):
+        open_sentences(folder, split="trian")
+    with pytest.raises(ValueError, match=r"has no column 'txt': it has text, id; did you mean 'text'\?"):
+        open_sentences(folder, "txt", "train")
+    with pytest.raises(ValueError, match=r"split 'train', row 1: 0 is no text"):
+        list(open_sentences(folder, "id", "train").read())
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(ValueError, match=r"empty is no file, and no data set that can be read \([^\n]+\): give either"):
+        open_sentences(str(tmp_path / "empty"))
+    monkeypatch.setitem(sys.modules, "datasets", None)
+    with pytest.raises(ValueError, match="There is no file org/name, and reading a data set needs datasets: pip"):
+        open_sentences("org/name")

@@ -1,0 +1,244 @@
+"""modeling_dsa.onnx.export: files that are equal to the model at shapes that the exporter never saw, or no files."""
+
+import json
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import onnx
+import onnxruntime
+import pytest
+import torch
+from small_models import ENCODER_CASES, POOLING_CASES, SEP, join_pair, pad_rows, randomize, small_config
+from torch import Tensor, nn
+
+from modeling_dsa import DSAForNLI, DSAForSequenceClassification, DSAModel, DSAPreTrainedModel
+from modeling_dsa.onnx import export as onnx_export
+from modeling_dsa.onnx.export import export_onnx
+from modeling_dsa.onnx.layers import ONNX_ENCODERS
+from modeling_dsa.packing_dsa import Packing
+
+SYSTEMS: dict[str, dict[str, Any]] = {
+    "dynamic": {},
+    "three heads": {"num_attention_heads": 3, "routing_iterations": 3, "pair_features": ["cosine", "product"]},
+    "three words": {"max_sentence_words": 3},
+    **ENCODER_CASES,
+    **POOLING_CASES,
+}
+ROWS = [
+    ([5, 6, 7, 8, 9], [10, 11]),
+    ([12], [13]),
+    ([], [21, 22]),
+    ([23, 5, 5], []),
+    ([5, 6, 7, 8, 9], [30] * 40),
+    ([], []),
+]
+
+
+def model_of(system: str = "dynamic", *, per_row: int = 2, **changes: Any) -> DSAForSequenceClassification:
+    kind = DSAForNLI if per_row == 2 else DSAForSequenceClassification
+    model: DSAForSequenceClassification = kind(small_config(**(SYSTEMS[system] | changes), sentences_per_row=per_row))
+    model.eval()
+    return randomize(model)
+
+
+def batches() -> list[dict[str, Tensor]]:
+    """Padding left, right and on both sides, from one word to 60; pairs told by token types, or by the separator."""
+    batches = []
+    padded: list[tuple[slice, Any]] = [
+        (slice(None), {"left": [0, 3, 1, 2, 0, 4]}),
+        (slice(1), {}),
+        (slice(1, 3), {"right": 60}),
+        (slice(5, 6), {}),
+    ]
+    for part, padding in padded:
+        ids, mask = pad_rows([join_pair(*row) for row in ROWS[part]], **padding)
+        types = ((ids == SEP).cumsum(1) > 0).long() * mask
+        batches += [{"input_ids": ids, "attention_mask": mask, "token_type_ids": kind} for kind in (types, types * 0)]
+    return batches
+
+
+def run(file: Path, batch: dict[str, Tensor]) -> dict[str, npt.NDArray[Any]]:
+    session = onnxruntime.InferenceSession(file)
+    names = [output.name for output in session.get_outputs()]
+    return dict(zip(names, session.run(names, {name: value.numpy() for name, value in batch.items()}), strict=True))
+
+
+@torch.no_grad()
+def expected(model: DSAPreTrainedModel, batch: dict[str, Tensor]) -> dict[str, npt.NDArray[Any]]:
+    outputs = dict(model.base_model(**batch))
+    if model.base_model is not model:
+        outputs["logits"] = model(**batch).logits
+    return {name: value.numpy() for name, value in outputs.items()}
+
+
+WIDER: dict[str, Any] = {
+    "hidden_size": 16,
+    "first_layer_size": 16,
+    "growth_size": 8,
+    "vocab_size": 4000,
+    "attention_head_size": 24,
+}
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory: pytest.TempPathFactory) -> tuple[DSAForSequenceClassification, list[Path]]:
+    """A model, its fp32 file and its int8 file."""
+    model = model_of(**WIDER)
+    return model, export_onnx(model, tmp_path_factory.mktemp("exported"), quantize=True)
+
+
+def assert_equal(file: Path, model: DSAPreTrainedModel, names: list[str]) -> None:
+    """At every shape all outputs are the model's."""
+    for batch in batches():
+        found, wanted = run(file, batch), expected(model, batch)
+        assert list(found) == names
+        for name, value in found.items():
+            np.testing.assert_allclose(value, wanted[name], rtol=1e-4, atol=1e-5, err_msg=name)
+
+
+def test_a_file_is_equal_to_the_model(exported: tuple[DSAForSequenceClassification, list[Path]]) -> None:
+    model, files = exported
+    assert [file.name for file in files] == ["model.onnx", "model_quantized.onnx"]
+    assert sorted(files[0].parent.iterdir()) == files
+    assert_equal(files[0], model, ["logits", "pooler_output", "second_pooler_output"])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("per_row", [1, 2])
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_every_system(system: str, per_row: int, tmp_path: Path) -> None:
+    model = model_of(system, per_row=per_row)
+    second = ["second_pooler_output"] if per_row == 2 else []
+    (file,) = export_onnx(model, tmp_path)
+    assert_equal(file, model, ["logits", "pooler_output", *second])
+
+
+@pytest.mark.slow
+def test_an_encoder_has_no_logits(tmp_path: Path) -> None:
+    model = randomize(DSAModel(small_config())).eval()
+    (file,) = export_onnx(model, tmp_path)
+    assert_equal(file, model, ["pooler_output"])
+
+
+def test_the_model_is_not_changed(exported: tuple[DSAForSequenceClassification, list[Path]]) -> None:
+    model, _ = exported
+    fresh = model_of(**WIDER)
+    assert type(model.dsa.encoder) is type(fresh.dsa.encoder)
+    torch.testing.assert_close(model.state_dict(), fresh.state_dict(), rtol=0, atol=0)
+
+
+def test_a_file_says_what_it_is_and_not_where_it_was_made(
+    exported: tuple[DSAForSequenceClassification, list[Path]],
+) -> None:
+    for file in exported[1]:
+        onnx.checker.check_model(file)
+        (entry,) = onnx.load(file).metadata_props
+        assert json.loads(entry.value) == {
+            "name": "DSAForNLI",
+            "pad_token_id": 0,
+            "sentences_per_row": 2,
+            "labels": ["LABEL_0", "LABEL_1", "LABEL_2"],
+            "scores": "softmax",
+        }
+        for place in (Path(__file__).parents[3], Path(torch.__file__).parents[1], file.parent):
+            assert str(place).encode() not in file.read_bytes()
+
+
+def test_int8_is_smaller_and_close(exported: tuple[DSAForSequenceClassification, list[Path]]) -> None:
+    model, (exact, quantized) = exported
+    assert quantized.stat().st_size < exact.stat().st_size / 1.5
+    stored = {value.name: value.data_type for value in onnx.load(quantized).graph.initializer}
+    assert stored["model.dsa.embed_tokens.weight_quantized"] == onnx.TensorProto.UINT8
+    for batch in batches()[:2]:
+        found, wanted = run(quantized, batch)["pooler_output"], expected(model, batch)["pooler_output"]
+        has_words = np.linalg.norm(wanted, axis=1) > 0
+        norms = np.linalg.norm(found, axis=1) * np.linalg.norm(wanted, axis=1)
+        assert ((found * wanted).sum(1) / norms)[has_words].min() > 0.97
+
+
+def test_in_int8_windows_gather_bytes_and_give_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = model_of(**WIDER)
+    quick = export_onnx(model, tmp_path / "quick", quantize=True)[1]
+    monkeypatch.setattr(onnx_export, "_gather_bytes", lambda written: None)
+    plain = export_onnx(model, tmp_path / "plain", quantize=True)[1]
+
+    def windows_of(file: Path, of_bytes: bool) -> int:
+        nodes = onnx.load(file).graph.node
+        rounded = {node.output[0] for node in nodes if node.op_type == "QuantizeLinear"}
+        return sum(node.op_type == "Gather" and (node.input[0] in rounded) == of_bytes for node in nodes)
+
+    layers = sum(layer.kernel_size[0] > 1 for layer in model.modules() if isinstance(layer, torch.nn.Conv1d))
+    assert windows_of(quick, True) == layers > 0
+    assert windows_of(plain, True) == 0
+    for batch in batches():
+        for name, values in run(plain, batch).items():
+            np.testing.assert_allclose(run(quick, batch)[name], values, rtol=0, atol=1e-6)
+
+
+def test_in_int8_a_sentence_does_not_see_its_batch(exported: tuple[DSAForSequenceClassification, list[Path]]) -> None:
+    _, (_, quantized) = exported
+    batch = batches()[0]
+    together = run(quantized, batch)["logits"]
+    for row in range(len(ROWS)):
+        alone = run(quantized, {name: value[row : row + 1] for name, value in batch.items()})["logits"]
+        np.testing.assert_allclose(alone, together[row : row + 1], rtol=1e-4, atol=1e-5)
+
+
+class NextWord(nn.Module):
+    """A wrong encoder: each word is the next one."""
+
+    def __init__(self, encoder: nn.Module) -> None:
+        super().__init__()
+
+    def forward(self, words: Tensor, packing: Packing, output_hidden_states: bool) -> tuple[Tensor, list[Tensor]]:
+        return torch.cat([words[1:], words[:1]]), []
+
+
+def test_a_file_that_is_not_equal_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(ONNX_ENCODERS, "none", NextWord)
+    with pytest.raises(ValueError, match=r"not equal to the model: logits differs by .* for a batch of .* not kept"):
+        export_onnx(model_of("no encoder", pooling="mean"), tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_random_predictions_are_refused(tmp_path: Path) -> None:
+    model = model_of("variational", num_prediction_samples=4)
+    with pytest.raises(ValueError, match=r"draws 4 random samples for each prediction.* set num_prediction_samples=0"):
+        export_onnx(model, tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.slow
+def test_the_command_writes_into_the_folder(tmp_path: Path) -> None:
+    model = model_of()
+    model.save_pretrained(tmp_path)
+    before = {path.name for path in tmp_path.iterdir()}
+    command = [str(Path(sysconfig.get_path("scripts")) / "dsa"), "onnx", str(tmp_path)]
+    done = subprocess.run([*command, "--int8"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "onnx/model.onnx holds the model" in done.stderr
+    assert {path.name for path in tmp_path.iterdir()} == before | {"onnx"}
+    assert {path.name for path in (tmp_path / "onnx").iterdir()} == {"model.onnx", "model_quantized.onnx"}
+    batch = batches()[0]
+    np.testing.assert_allclose(
+        run(tmp_path / "onnx" / "model.onnx", batch)["logits"], expected(model, batch)["logits"], rtol=1e-4, atol=1e-5
+    )
+    again = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert again.returncode == 2
+    assert again.stderr == f"error: {tmp_path}/onnx/model.onnx is there already: give --overwrite to replace it.\n"
+
+
+@pytest.mark.parametrize("missing", ["onnx", "onnxruntime"])
+def test_what_is_not_installed_is_told(missing: str, tmp_path: Path) -> None:
+    code = (
+        f"import sys; sys.modules[{missing!r}] = None; from modeling_dsa.cli import main; sys.exit(main(sys.argv[1:]))"
+    )
+    command = [sys.executable, "-c", code, "onnx", str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr == 'error: ONNX files need more packages: pip install "dsa-transformers[onnx]".\n'

@@ -1,0 +1,125 @@
+"""Settings and recipes by name."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from modeling_dsa import DSAConfig, DSAForSequenceClassification
+from modeling_dsa.shipped.files import CONFIGURATION
+from modeling_dsa.shipped.settings import (
+    read_recipe,
+    recipe_path,
+    setting_folder,
+    setting_names,
+    table_path,
+)
+from run_glue_style import run_nli, run_sst, run_stance
+from run_glue_style.training.arguments import parse_arguments
+
+REPOSITORY = Path(__file__).parents[3]
+SCRIPTS: dict[str, Any] = {"snli": run_nli, "sst2": run_sst, "sst5": run_sst, "fnc1": run_stance}
+
+
+def test_every_folder_with_a_config_is_a_setting() -> None:
+    assert {"dsa-single-snli", "dsa-multiple-snli", "static-cnn-snli"} <= set(setting_names())
+    assert setting_names() == sorted(setting_names())
+    assert "accelerate" not in setting_names()
+
+
+@pytest.mark.parametrize("name", setting_names())
+def test_setting_has_a_valid_config_and_a_recipe_of_known_options(name: str) -> None:
+    folder = setting_folder(name)
+    config = DSAConfig.from_pretrained(folder)
+    written = DSAConfig.get_config_dict(folder)[0]
+    assert {key: getattr(config, key) for key in DSAConfig().to_dict().keys() & written.keys()} == {
+        key: {int(number): label for number, label in value.items()} if key == "id2label" else value
+        for key, value in written.items()
+        if key in DSAConfig().to_dict()
+    }
+    config.validate()
+    with torch.device("meta"):
+        DSAForSequenceClassification(config)
+    path = recipe_path(None, folder)
+    assert path == folder / "recipe.yaml"
+    _, _, recipe, _, overrides = parse_arguments([SCRIPTS[name.split("-")[-1]].DataArguments], "", ["--setting", name])
+    options = read_recipe(path)
+    assert options.pop("classes", 5) == len(written["id2label"]) or not name.endswith("sst5")
+    assert {key: getattr(recipe, key) for key in options} == options
+    assert overrides == {}
+
+
+def test_setting_may_be_a_folder_with_or_without_a_recipe(tmp_path: Path) -> None:
+    shutil.copy(CONFIGURATION / "dsa-single-snli" / "config.json", tmp_path)
+    assert setting_folder(str(tmp_path)) == tmp_path
+    assert recipe_path(None, tmp_path) is None
+    (tmp_path / "recipe.yaml").write_text("learning_rate: 1e-3\n")
+    assert recipe_path(None, tmp_path) == tmp_path / "recipe.yaml"
+
+
+def test_unknown_setting_gets_a_suggestion_or_the_list() -> None:
+    with pytest.raises(ValueError, match=r"no setting 'dsa-single-snil'. Did you mean 'dsa-single-snli'"):
+        setting_folder("dsa-single-snil")
+    with pytest.raises(ValueError, match=r"There are: .*static-cnn-snli"):
+        setting_folder("x")
+
+
+def test_recipe_by_name_path_and_mistake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("modeling_dsa.shipped.settings.CONFIGURATION", tmp_path)
+    with pytest.raises(ValueError, match=r"no recipe 'quick'. There are: none"):
+        recipe_path("quick", None)
+    (tmp_path / "recipes").mkdir()
+    quick = tmp_path / "recipes" / "quick.yaml"
+    quick.write_text("seed: 1\n")
+    assert recipe_path("quick", tmp_path) == quick
+    assert recipe_path(str(quick), None) == quick
+    assert recipe_path(None, None) is None
+    with pytest.raises(ValueError, match=r"no recipe 'quik'. Did you mean 'quick'"):
+        recipe_path("quik", None)
+
+
+def test_table_by_name_and_mistake() -> None:
+    assert table_path("sst") == CONFIGURATION / "tables" / "sst.yaml"
+    assert "tables" not in setting_names()
+    with pytest.raises(ValueError, match=r"no table 'snil'. Did you mean 'snli'"):
+        table_path("snil")
+    with pytest.raises(ValueError, match=r"There are: fnc1, snli, sst"):
+        table_path("x")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"a: [1\nb: 2\n", "is not valid YAML: .*line"),
+        (b"learning_rate: \xff\n", "is not valid YAML"),
+        (b"- a\n- b\n", "must map option names to values"),
+        (b"", "must map option names to values"),
+        (b"1: 2\n", "must map option names to values"),
+    ],
+)
+def test_broken_recipe_is_named(tmp_path: Path, content: bytes, message: str) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=message) as caught:
+        read_recipe(path)
+    assert str(path) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("path", sorted((CONFIGURATION / "accelerate").glob("*.yaml")), ids=lambda path: path.stem)
+def test_launch_files_have_only_keys_that_accelerate_knows(path: Path) -> None:
+    from accelerate.commands.config.config_args import load_config_from_file
+
+    load_config_from_file(str(path))  # raises on a key that it does not know
+
+
+def test_settings_are_found_from_any_folder(tmp_path: Path) -> None:
+    code = "from modeling_dsa.shipped.settings import setting_names; print(*setting_names())"
+    environment = {"PYTHONPATH": str(REPOSITORY), "PATH": ""}
+    command = [sys.executable, "-c", code]
+    printed = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True).stdout
+    assert printed.split() == setting_names()

@@ -1,0 +1,1004 @@
+"""modeling_dsa.modeling_dsa: the model against explicit loops, and its promises on padding, loading, freezing."""
+
+import math
+from collections.abc import Callable, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import reference
+import torch
+import torch.nn.functional as F
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from small_models import (
+    ENCODER_CASES,
+    FIRST_WORD,
+    PAD,
+    POOLING_CASES,
+    SEP,
+    VOCABULARY,
+    join_pair,
+    pad_rows,
+    randomize,
+    small_config,
+)
+from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+from transformers import AutoConfig, AutoModel, AutoModelForSequenceClassification, Trainer, TrainingArguments
+
+from modeling_dsa import DSAConfig, DSAForNLI, DSAForSequenceClassification, DSAModel, DSAPreTrainedModel
+from modeling_dsa.layers_dsa import ConvLayer
+from modeling_dsa.modeling_dsa import ClassifierLayer
+from modeling_dsa.variational_dsa import INITIAL_LOG_STD
+
+SHIPPED = Path(__file__).parents[2] / "configuration"
+
+WORDS = st.lists(st.integers(FIRST_WORD, FIRST_WORD + 4), max_size=6)
+PAIRS = st.lists(st.tuples(WORDS, WORDS), min_size=1, max_size=4)
+
+CASES: dict[str, dict[str, Any]] = {
+    **{f"r={r} m={m}": {"routing_iterations": r, "num_attention_heads": m} for r in range(1, 6) for m in (1, 3)},
+    "static": {"pooling": "static"},
+    "routing_scale 2.5": {"routing_scale": 2.5, "routing_iterations": 3},
+    "word_norm 3": {"word_norm": 3.0, "num_attention_heads": 2},
+    "static, word_norm 3": {"word_norm": 3.0, "pooling": "static"},
+    "not normalised": {"normalize_words": False},
+    "other slopes and kernels": {"negative_slope": 0.3, "kernel_sizes": [1, 7, 3], "batch_norm_eps": 0.1},
+    "static, two heads": {"pooling": "static", "num_attention_heads": 2},
+    "cosine": {"pair_features": ["difference", "product", "cosine"]},
+    "cosines of three heads": {"pair_features": ["cosine", "first", "second"], "num_attention_heads": 3},
+    "no hidden layer": {"classifier_hidden_sizes": []},
+    **ENCODER_CASES,
+    **POOLING_CASES,
+    "bilstm, structured": {**ENCODER_CASES["bilstm"], "pooling": "structured", "num_attention_heads": 2},
+    "kim_cnn, max": {**ENCODER_CASES["kim_cnn"], "pooling": "max", "normalize_words": False},
+    "bilstm, last, not normalised": {**POOLING_CASES["last"], "normalize_words": False},
+    "no encoder, variational": {"encoder": "none", "pooling": "variational"},
+    "three words, dynamic": {"max_sentence_words": 3},
+    "three words, variational by position": {**POOLING_CASES["variational by position"], "max_sentence_words": 3},
+}
+POOLINGS: dict[str, dict[str, Any]] = {
+    **{f"r={r} m={m}": {"routing_iterations": r, "num_attention_heads": m} for r in range(1, 6) for m in (1, 8)},
+    **ENCODER_CASES,
+    **POOLING_CASES,
+}
+# One of each encoder and each pooling.
+SYSTEMS: dict[str, dict[str, Any]] = {"dynamic": {}, **ENCODER_CASES, **POOLING_CASES}
+PAIR_ROWS: list[tuple[list[int], list[int]]] = [
+    ([5, 6, 7, 8, 9], [10, 11]),
+    ([12], [13]),
+    ([5, 6, 7, 8, 9], [14, 15, 16, 17, 18, 19, 20]),
+    ([], [21, 22]),
+    ([23, 5, 5], []),
+    ([10, 11], [5, 6, 7, 8, 9]),
+]
+
+
+@cache
+def model_of(pooling: str, sentences_per_row: int = 1, deduplicate: bool = True) -> DSAModel:
+    """One encoder for each pooling; its copies for pairs or without deduplication have the same weights."""
+    config = small_config(**POOLINGS[pooling], sentences_per_row=sentences_per_row, deduplicate_sentences=deduplicate)
+    torch.manual_seed(0)
+    model: DSAModel = DSAModel(config).double().eval()  # float64 shows a leak of any size; float32 has its own test
+    return model
+
+
+def batch_of_pairs(pairs: Sequence[tuple[list[int], list[int]]], **padding: Any) -> dict[str, Tensor]:
+    """`input_ids` and `attention_mask` of `premise [SEP] hypothesis` rows."""
+    ids, mask = pad_rows([join_pair(*pair) for pair in pairs], **padding)
+    return {"input_ids": ids, "attention_mask": mask}
+
+
+def types_of_pairs(input_ids: Tensor, attention_mask: Tensor) -> Tensor:
+    """`token_type_ids` as the tokenizer gives them: 0 up to the separator, 1 behind it."""
+    return ((input_ids == SEP).cumsum(1) > 0).long() * attention_mask * (input_ids != SEP)
+
+
+def watch_rows(layer: nn.Module) -> list[int]:
+    """The number of rows of each call of a layer from now on."""
+    seen: list[int] = []
+    layer.register_forward_pre_hook(lambda module, inputs: seen.append(inputs[0].shape[0]))
+    return seen
+
+
+# The model is the paper's
+
+
+@pytest.mark.parametrize("changes", CASES.values(), ids=CASES.keys())
+def test_the_model_equals_the_paper_word_by_word(changes: dict[str, Any]) -> None:
+    config = small_config(sentences_per_row=2, **changes)
+    model = randomize(DSAForNLI(config)).double().eval()
+    batch = batch_of_pairs(PAIR_ROWS, left=[0, 3, 1, 2, 0, 4], right=1)
+    outputs = model(**batch, output_attentions=True, output_hidden_states=True)
+    encoded = model.dsa(**batch)
+    assert torch.equal(encoded.last_hidden_state, outputs.hidden_states[-1])
+
+    weights = reference.read_weights(model)
+    table = weights["embed_tokens.weight"]
+    for row, pair in enumerate(PAIR_ROWS):
+        vectors, penalties = [], []
+        for slot, words in enumerate(pair):
+            expected = reference.encode(weights, config, [table[word] for word in words])
+            vectors.append(expected.vector)
+            vector = encoded.second_pooler_output if slot else encoded.pooler_output
+            torch.testing.assert_close(vector[row], expected.vector, rtol=0, atol=1e-10)
+            separator = (batch["input_ids"][row] == SEP).nonzero().item()
+            start = separator + 1 if slot else separator - len(words)
+            if config.pooling == "structured":
+                penalties.append(reference.structured_penalty(expected.attentions[0]))
+            if not words:
+                continue
+            words = words[: config.max_sentence_words]
+            place = slice(int(start), int(start) + len(words))
+            layers = [*expected.between, expected.encoded]
+            for hidden, layer in zip(outputs.hidden_states[1:], layers, strict=True):
+                torch.testing.assert_close(hidden[row, place], torch.stack(layer), rtol=0, atol=1e-10)
+            torch.testing.assert_close(outputs.hidden_states[0][row, place], table[words], rtol=0, atol=0)
+            for attention, heads in zip(outputs.attentions, expected.attentions, strict=True):
+                rows = torch.stack([torch.stack(head) for head in heads])
+                tolerance = 1e-7 if config.pooling == "max" else 1e-10  # max's shares are float32
+                torch.testing.assert_close(attention[row, :, place].double(), rows, rtol=0, atol=tolerance)
+        if penalties:
+            torch.testing.assert_close(outputs.attention_penalty[row], sum(penalties), rtol=0, atol=1e-10)
+        logits = reference.classify(weights, config, *vectors)
+        torch.testing.assert_close(outputs.logits[row], logits, rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("changes", SYSTEMS.values(), ids=SYSTEMS.keys())
+def test_the_classifier_of_sentences_equals_the_paper(changes: dict[str, Any]) -> None:
+    config = small_config(classifier_hidden_sizes=[6], **changes)
+    model = randomize(DSAForSequenceClassification(config)).double().eval()
+    rows = [[5, 6, 7], [8], [], [9, 10, 11, 12]]
+    logits = model(*pad_rows(rows)).logits
+    weights = reference.read_weights(model)
+    for row, words in enumerate(rows):
+        vector = reference.encode(weights, config, [weights["embed_tokens.weight"][word] for word in words]).vector
+        torch.testing.assert_close(logits[row], reference.classify(weights, config, vector), rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("changes", [{"routing_iterations": 3}, *SYSTEMS.values()], ids=["r=3", *SYSTEMS])
+def test_gradcheck_from_word_vectors_to_logits(changes: dict[str, Any]) -> None:
+    model = randomize(DSAForNLI(small_config(sentences_per_row=2, **changes))).double().eval()
+    types = torch.tensor([[0, 0, 1], [0, 1, 1]])
+    mask = torch.tensor([[1, 1, 1], [0, 1, 1]])
+    words = torch.randn(2, 3, 6, dtype=torch.float64, requires_grad=True)
+
+    def classify(words: Tensor) -> Tensor:
+        logits: Tensor = model(inputs_embeds=words, attention_mask=mask, token_type_ids=types).logits
+        return logits
+
+    assert torch.autograd.gradcheck(classify, words)
+
+
+PAPER_COUNTS: dict[str, tuple[dict[str, Any], int]] = {
+    "dsa-single-snli": ({}, 2_078_703),
+    "dsa-multiple-snli": (
+        {
+            "num_attention_heads": 8,
+            "attention_head_size": 300,
+            "classifier_hidden_sizes": [512, 512],
+            "classifier_dropout": 0.4,
+        },
+        7_003_731,
+    ),
+    "static-cnn-snli": ({"pooling": "static"}, 2_439_303),
+}
+
+
+def count_without_table(config: DSAConfig) -> int:
+    model = DSAForNLI(config)
+    return sum(weight.numel() for name, weight in model.named_parameters() if name != "dsa.embed_tokens.weight")
+
+
+@pytest.mark.parametrize(("changes", "count"), PAPER_COUNTS.values(), ids=PAPER_COUNTS.keys())
+def test_the_models_have_the_papers_number_of_parameters(changes: dict[str, Any], count: int) -> None:
+    settings: dict[str, Any] = {"vocab_size": 9, "sentences_per_row": 2, "num_labels": 3}
+    assert count_without_table(DSAConfig(**settings, **changes)) == count
+
+
+@pytest.mark.parametrize(("name", "count"), [(name, count) for name, (_, count) in PAPER_COUNTS.items()])
+def test_the_shipped_configs_have_the_papers_number_of_parameters(name: str, count: int) -> None:
+    if not (SHIPPED / name / "config.json").exists():
+        pytest.skip(f"configuration/{name} is not there")
+    config = DSAConfig.from_pretrained(SHIPPED / name, vocab_size=9)
+    assert config.architectures == ["DSAForNLI"]
+    assert count_without_table(config) == count
+
+
+# Padding changes nothing and costs nothing
+
+
+@pytest.mark.parametrize("pooling", POOLINGS)
+@settings(max_examples=20, deadline=None)
+@given(pairs=PAIRS, data=st.data(), masked=st.booleans(), deduplicate=st.booleans())
+def test_a_sentence_has_one_vector_alone_in_any_batch_and_in_either_slot(
+    pooling: str, pairs: list[tuple[list[int], list[int]]], data: st.DataObject, masked: bool, deduplicate: bool
+) -> None:
+    lefts = data.draw(st.lists(st.integers(0, 4), min_size=len(pairs), max_size=len(pairs)))
+    batch = batch_of_pairs(pairs, left=lefts, right=data.draw(st.integers(0, 4)))
+    if not masked:
+        del batch["attention_mask"]
+    with torch.no_grad():
+        together = model_of(pooling, sentences_per_row=2, deduplicate=deduplicate)(**batch)
+        single = model_of(pooling)
+        for row, pair in enumerate(pairs):
+            for vectors, words in zip((together.pooler_output, together.second_pooler_output), pair, strict=True):
+                alone = single(torch.tensor([words or [PAD]])).pooler_output[0]
+                torch.testing.assert_close(vectors[row], alone, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("pooling", POOLINGS)
+def test_a_sentence_has_one_vector_in_float32_at_the_papers_size(pooling: str) -> None:
+    """Within 1e-6, where a small model's few channels would blow up the rounding of a short word."""
+    settings: dict[str, Any] = {"vocab_size": VOCABULARY, "unknown_init_range": 0.5, "sentences_per_row": 2}
+    settings |= {name: value for name, value in POOLINGS[pooling].items() if name != "hidden_size"}
+    if settings.get("num_attention_heads") == 8:
+        settings["attention_head_size"] = 300
+    model = DSAModel(DSAConfig(**settings)).eval()
+    with torch.no_grad():
+        for deduplicate, left in ((True, 0), (True, [0, 3, 1, 2, 0, 40]), (False, 5)):
+            model.config.deduplicate_sentences = deduplicate
+            together = model(**batch_of_pairs(PAIR_ROWS, left=left, right=2))
+            for row, pair in enumerate(PAIR_ROWS):
+                for vectors, words in zip((together.pooler_output, together.second_pooler_output), pair, strict=True):
+                    alone = model(torch.tensor([words or [PAD]])).pooler_output[0]
+                    torch.testing.assert_close(vectors[row], alone, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("left", [0, 1, 50])
+@pytest.mark.parametrize("right", [0, 1, 50])
+@pytest.mark.parametrize("pooling", ["r=2 m=8", "r=5 m=1", "static"])
+def test_wide_padding_on_either_side_changes_nothing(pooling: str, left: int, right: int) -> None:
+    pairs = batch_of_pairs(PAIR_ROWS)
+    padded = batch_of_pairs(PAIR_ROWS, left=left, right=right)
+    model = model_of(pooling, sentences_per_row=2)
+    plain, wide = model(**pairs), model(**padded)
+    torch.testing.assert_close(wide.pooler_output, plain.pooler_output, rtol=0, atol=1e-12)
+    torch.testing.assert_close(wide.second_pooler_output, plain.second_pooler_output, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("fill", [PAD, 9, SEP])
+def test_ids_below_the_mask_are_never_read(fill: int) -> None:
+    model = model_of("r=2 m=1", sentences_per_row=2)
+    clean = model(**batch_of_pairs(PAIR_ROWS, left=2, right=2))
+    noisy = model(**batch_of_pairs(PAIR_ROWS, left=2, right=2, fill=fill))
+    torch.testing.assert_close(noisy.pooler_output, clean.pooler_output, rtol=0, atol=1e-12)
+    torch.testing.assert_close(noisy.second_pooler_output, clean.second_pooler_output, rtol=0, atol=1e-12)
+
+
+def test_padding_stays_zero_in_every_output() -> None:
+    batch = batch_of_pairs(PAIR_ROWS, left=2, right=2)
+    outputs = model_of("r=2 m=8", sentences_per_row=2)(**batch, output_attentions=True, output_hidden_states=True)
+    outside = (batch["attention_mask"] == 0) | (batch["input_ids"] == SEP)
+    for hidden in (*outputs.hidden_states, *(attention.transpose(1, 2) for attention in outputs.attentions)):
+        assert torch.all(hidden[outside] == 0)
+        assert torch.all(hidden[~outside].abs().sum(1) > 0)
+
+
+@pytest.mark.parametrize("training", [False, True])
+@pytest.mark.parametrize("deduplicate", [True, False])
+def test_the_encoder_sees_the_words_of_distinct_sentences_and_gaps(deduplicate: bool, training: bool) -> None:
+    model = DSAModel(small_config(sentences_per_row=2, deduplicate_sentences=deduplicate)).train(training)
+    first = watch_rows(model.encoder.branches[0].first)
+    last = watch_rows(model.encoder.compression)
+    pooled = watch_rows(model.pooling.projection)
+    sentences = [sentence for pair in PAIR_ROWS for sentence in pair]
+    if deduplicate:
+        sentences = [sentence for number, sentence in enumerate(sentences) if sentence not in sentences[:number]]
+        assert len(sentences) == 8
+    words, gaps = sum(map(len, sentences)), 2 * (len(sentences) - 1)
+    for padding in (0, 40):
+        model(**batch_of_pairs(PAIR_ROWS, left=padding, right=padding))
+    assert pooled == [words] * 2
+    assert first == last
+    assert words + gaps <= first[0] == first[1] <= words + gaps + 15  # rows may be rounded up to 16
+
+
+def test_a_sentence_that_fills_the_batch_is_encoded_once() -> None:
+    model = DSAModel(small_config(sentences_per_row=2)).train()
+    words = watch_rows(model.pooling.projection)
+    outputs = model(**batch_of_pairs([([5, 6, 7], [5, 6, 7])] * 50))
+    assert words == [3]
+    vectors = torch.cat([outputs.pooler_output, outputs.second_pooler_output])
+    assert torch.equal(vectors, vectors[:1].expand(100, -1))
+
+
+@pytest.mark.parametrize("deduplicate", [True, False])
+def test_copies_of_a_sentence_share_a_dropout_mask_only_when_deduplicated(deduplicate: bool) -> None:
+    model = DSAModel(small_config(deduplicate_sentences=deduplicate, embedding_dropout=0.5)).train()
+    vectors = model(torch.tensor([[5, 6, 7, 8, 9, 10]] * 4)).pooler_output
+    shared = [torch.equal(vectors[0], other) for other in vectors[1:]]
+    assert shared == [deduplicate] * 3
+
+
+@pytest.mark.parametrize("pooling", POOLINGS)
+def test_deduplication_changes_no_vector_and_no_gradient(pooling: str) -> None:
+    gradients = []
+    for deduplicate in (True, False):
+        model = randomize(DSAForNLI(small_config(**POOLINGS[pooling], sentences_per_row=2))).double().eval()
+        model.config.deduplicate_sentences = deduplicate
+        loss = model(**batch_of_pairs(PAIR_ROWS), labels=torch.tensor([0, 1, 2, 0, 1, 2])).loss
+        weights = [weight for weight in model.parameters() if weight.requires_grad]
+        # VSAM's posterior is not read at prediction.
+        unread = model.config.pooling == "variational"
+        gradients.append([loss, *torch.autograd.grad(loss, weights, materialize_grads=unread)])
+    torch.testing.assert_close(gradients[0], gradients[1], rtol=0, atol=1e-10)
+
+
+@settings(max_examples=50, deadline=None)
+@given(PAIRS.filter(lambda pairs: any(map(any, pairs))), st.data())
+def test_a_sentence_does_not_feel_its_neighbours(pairs: list[tuple[list[int], list[int]]], data: st.DataObject) -> None:
+    """With every other sentence replaced by one of the same length, the kept sentence's vector stays."""
+    row = data.draw(st.integers(0, len(pairs) - 1))
+    slot = data.draw(st.integers(0, 1))
+    others = [([word + 20 for word in first], [word + 20 for word in second]) for first, second in pairs]
+    others[row] = (others[row][0], pairs[row][1]) if slot else (pairs[row][0], others[row][1])
+    model = model_of("r=2 m=1", sentences_per_row=2)
+    outputs = [model(**batch_of_pairs(batch)) for batch in (pairs, others)]
+    before, after = (o.second_pooler_output[row] if slot else o.pooler_output[row] for o in outputs)
+    torch.testing.assert_close(before, after, rtol=0, atol=1e-12)
+
+
+# What a row holds
+
+
+def test_a_separator_splits_like_token_types() -> None:
+    batch = batch_of_pairs(PAIR_ROWS, left=[0, 1, 2, 0, 1, 2])
+    model = model_of("r=2 m=1", sentences_per_row=2)
+    split = model(**batch)
+    typed = model(**batch, token_type_ids=types_of_pairs(**batch))
+    assert torch.equal(split.pooler_output, typed.pooler_output)
+    assert torch.equal(split.second_pooler_output, typed.second_pooler_output)
+
+
+@pytest.mark.parametrize(
+    ("ids", "mask", "types"),
+    [
+        ([[5, 9, 6, 10, 7]], None, [[0, 1, 0, 1, 0]]),  # interleaved
+        ([[5, PAD, 6, 10, 7, PAD, 9, 10]], [[1, 0, 1, 0, 1, 0, 1, 1]], [[0, 0, 0, 0, 0, 0, 1, 1]]),  # holes
+        ([[PAD, PAD, 9, 10, 5, 6, 7]], None, [[0, 0, 1, 1, 0, 0, 0]]),  # the second sentence stands first
+        ([[5, 6, 7, SEP, 9, 10, SEP]], None, None),  # a separator at the end
+        ([[5, SEP, 6, 7, SEP, 9, 10]], None, [[0, 0, 0, 0, 0, 1, 1]]),  # a separator inside a sentence is no word
+    ],
+)
+def test_rows_of_any_layout_hold_the_same_pair(
+    ids: list[list[int]], mask: list[list[int]] | None, types: list[list[int]] | None
+) -> None:
+    model = model_of("r=3 m=8", sentences_per_row=2)
+    optional = [None if value is None else torch.tensor(value) for value in (mask, types)]
+    plain, other = model(torch.tensor([[5, 6, 7, SEP, 9, 10]])), model(torch.tensor(ids), *optional)
+    torch.testing.assert_close(other.pooler_output, plain.pooler_output, rtol=0, atol=1e-12)
+    torch.testing.assert_close(other.second_pooler_output, plain.second_pooler_output, rtol=0, atol=1e-12)
+
+
+def test_token_types_do_not_matter_where_a_row_is_one_sentence() -> None:
+    ids = torch.tensor([[5, 6, 7]])
+    model = model_of("r=2 m=1")
+    assert torch.equal(model(ids, token_type_ids=ids.new_tensor([[0, 0, 1]])).pooler_output, model(ids).pooler_output)
+
+
+TINY = {
+    "empty first sentence": torch.tensor([[SEP, 7], [5, 6]]),
+    "a row of padding": torch.tensor([[5, 6, SEP, 7], [PAD, PAD, PAD, PAD]]),
+    "one word": torch.tensor([[5], [6]]),
+    "batch of one": torch.tensor([[5, 6, SEP, 7]]),
+    "one word, batch of one": torch.tensor([[5]]),
+}
+WORDLESS = {
+    "all padding": torch.full((2, 3), PAD),
+    "one row": torch.full((1, 3), PAD),
+    "separators only": torch.tensor([[SEP, SEP], [SEP, PAD]]),
+    "no columns": torch.zeros(2, 0, dtype=torch.long),  # what the tokenizer makes of empty texts
+    "no columns, one row": torch.zeros(1, 0, dtype=torch.long),
+}
+
+
+def vectors_of(model: DSAModel, ids: Tensor) -> Tensor:
+    """The sentence vectors of both slots, (sentences, width)."""
+    outputs = model(ids, output_attentions=True, output_hidden_states=True)
+    return torch.cat([v for v in (outputs.pooler_output, outputs.second_pooler_output) if v is not None])
+
+
+@pytest.mark.parametrize("training", [False, True])
+@pytest.mark.parametrize("per_row", [1, 2])
+@pytest.mark.parametrize("system", SYSTEMS)
+@pytest.mark.parametrize("ids", TINY.values(), ids=TINY.keys())
+def test_empty_sentences_and_single_words_stay_finite(ids: Tensor, system: str, per_row: int, training: bool) -> None:
+    config = small_config(**SYSTEMS[system], sentences_per_row=per_row, freeze_embeddings=False)
+    model = DSAModel(config).train(training)
+    vectors = vectors_of(model, ids)
+    assert vectors.shape == (len(ids) * per_row, config.sentence_embedding_size)
+    assert torch.isfinite(vectors).all()
+    torch.autograd.backward(vectors.sum())
+    gradients = {name: weight.grad for name, weight in model.named_parameters() if weight.grad is not None}
+    assert all(torch.isfinite(gradient).all() for gradient in gradients.values())
+    assert torch.any(gradients["embed_tokens.weight"] != 0)
+    if config.pooling in ("dynamic", "static"):
+        assert torch.any(gradients["pooling.projection.weight"] != 0)
+
+
+@pytest.mark.parametrize("per_row", [1, 2])
+@pytest.mark.parametrize("system", SYSTEMS)
+@pytest.mark.parametrize("ids", WORDLESS.values(), ids=WORDLESS.keys())
+def test_a_batch_without_words_gives_zeros(ids: Tensor, system: str, per_row: int) -> None:
+    model = DSAModel(small_config(**SYSTEMS[system], sentences_per_row=per_row)).eval()
+    assert torch.equal(vectors_of(model, ids), torch.zeros(len(ids) * per_row, model.config.sentence_embedding_size))
+
+
+@pytest.mark.parametrize("changes", SYSTEMS.values(), ids=SYSTEMS.keys())
+def test_a_batch_without_words_can_be_trained_on(changes: dict[str, Any]) -> None:
+    """As one process of several may have to: its gradients are 0."""
+    model = DSAModel(small_config(**changes, freeze_embeddings=False)).train()
+    torch.autograd.backward(model(WORDLESS["all padding"]).pooler_output.sum())
+    assert all(weight.grad is None or torch.all(weight.grad == 0) for weight in model.parameters())
+
+
+@pytest.mark.parametrize("changes", SYSTEMS.values(), ids=SYSTEMS.keys())
+def test_a_classifier_of_a_batch_without_words_gives_every_weight_a_gradient(changes: dict[str, Any]) -> None:
+    """Processes that train together wait for each other's gradients of all weights."""
+    model = DSAForSequenceClassification(small_config(**changes, freeze_embeddings=False)).train()
+    model(WORDLESS["all padding"], labels=torch.tensor([0, 1])).loss.backward()
+    assert not [name for name, weight in model.named_parameters() if weight.grad is None]
+
+
+@pytest.mark.parametrize(
+    "ids", [WORDLESS["all padding"], TINY["a row of padding"]], ids=["all padding", "a row of padding"]
+)
+@pytest.mark.parametrize("changes", SYSTEMS.values(), ids=SYSTEMS.keys())
+def test_a_classifier_trains_on_a_batch_with_empty_rows(changes: dict[str, Any], ids: Tensor) -> None:
+    model = DSAForNLI(small_config(**changes, sentences_per_row=2)).train()
+    outputs = model(ids, labels=torch.tensor([0, 1]))
+    outputs.loss.backward()
+    assert torch.isfinite(outputs.loss)
+    assert all(weight.grad is None or torch.isfinite(weight.grad).all() for weight in model.parameters())
+
+
+@pytest.mark.parametrize("given", [{}, {"input_ids": torch.tensor([[5]]), "inputs_embeds": torch.zeros(1, 1, 6)}])
+def test_ids_or_vectors_and_not_both(given: dict[str, Tensor]) -> None:
+    for model in (model_of("r=2 m=1"), DSAForSequenceClassification(small_config()).eval()):
+        with pytest.raises(ValueError, match="Give either input_ids or inputs_embeds, and not both"):
+            model(**given)
+
+
+def test_word_vectors_give_what_their_ids_give() -> None:
+    model = DSAForNLI(small_config(sentences_per_row=2)).eval()
+    batch = batch_of_pairs(PAIR_ROWS, left=1, right=2)
+    types = types_of_pairs(**batch)
+    mask = batch["attention_mask"] * (batch["input_ids"] != SEP)
+    embedded = model.get_input_embeddings()(batch["input_ids"])
+    by_ids = model(**batch, output_hidden_states=True)
+    by_vectors = model(inputs_embeds=embedded, attention_mask=mask, token_type_ids=types, output_hidden_states=True)
+    torch.testing.assert_close(by_vectors.logits, by_ids.logits, rtol=0, atol=1e-6)
+    torch.testing.assert_close(by_vectors.hidden_states, by_ids.hidden_states, rtol=0, atol=1e-6)
+    with pytest.raises(AssertionError):  # the words do matter
+        torch.testing.assert_close(model(inputs_embeds=embedded + 1, attention_mask=mask).logits, by_ids.logits)
+
+
+# The first words of a sentence
+
+
+@pytest.mark.parametrize("system", ["dynamic", "max", "last", "structured", "self_attention encoder", "variational"])
+@settings(max_examples=15, deadline=None)
+@given(pairs=PAIRS, limit=st.integers(1, 4), data=st.data())
+def test_a_model_that_reads_some_words_gives_what_it_gives_for_sentences_of_these(
+    system: str, pairs: list[tuple[list[int], list[int]]], limit: int, data: st.DataObject
+) -> None:
+    torch.manual_seed(0)
+    model = DSAForNLI(small_config(**SYSTEMS[system], sentences_per_row=2)).double().eval()
+    lefts = data.draw(st.lists(st.integers(0, 3), min_size=len(pairs), max_size=len(pairs)))
+    whole = batch_of_pairs(pairs, left=lefts, right=1)
+    cut = batch_of_pairs([(first[:limit], second[:limit]) for first, second in pairs])
+    with torch.no_grad():
+        expected = model(**cut).logits
+        model.config.max_sentence_words = limit
+        torch.testing.assert_close(model(**whole).logits, expected, rtol=0, atol=1e-12)
+        by_types = model(**whole, token_type_ids=types_of_pairs(**whole)).logits
+        torch.testing.assert_close(by_types, expected, rtol=0, atol=1e-12)
+        vectors, limited = model.dsa.get_input_embeddings()(whole["input_ids"]), whole["attention_mask"].bool()
+        by_vectors = model(
+            inputs_embeds=vectors,
+            attention_mask=limited & (whole["input_ids"] != SEP),
+            token_type_ids=types_of_pairs(**whole),
+        ).logits
+        torch.testing.assert_close(by_vectors, expected, rtol=0, atol=1e-12)
+
+
+def test_all_words_are_read_without_a_limit_and_none_behind_it() -> None:
+    ids = torch.arange(FIRST_WORD, FIRST_WORD + 30)[None]
+    changed = ids.clone()
+    changed[0, 12] = 39
+    for limit, equal in ((None, False), (13, False), (12, True)):
+        config = small_config(pooling="max", encoder="none", normalize_words=False, max_sentence_words=limit)
+        model = randomize(DSAModel(config)).eval()
+        with torch.no_grad():
+            model.get_parameter("embed_tokens.weight")[39] = 100.0
+        before, after = model(ids), model(changed)
+        assert before.pooler_output.max().item() < 100
+        assert (after.pooler_output.max().item() == 100) != equal
+        assert torch.all(before.last_hidden_state[0, limit or 30 :] == 0)
+
+
+class LargestTensor(TorchDispatchMode):
+    """Remembers the largest number of elements that an operation made memory for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.elements = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        outputs = func(*args, **(kwargs or {}))
+        for value in tree_leaves(outputs):
+            if isinstance(value, Tensor):
+                self.elements = max(self.elements, value.untyped_storage().nbytes() // value.element_size())
+        return outputs
+
+
+@pytest.mark.parametrize("training", [True, False])
+@pytest.mark.parametrize("changes", SYSTEMS.values(), ids=SYSTEMS.keys())
+def test_a_head_makes_nothing_as_large_as_the_padded_batch(changes: dict[str, Any], training: bool) -> None:
+    """One long sentence among many short ones, of which the model reads 8 words each."""
+    model = DSAForNLI(small_config(**(changes | {"max_sentence_words": 8}), sentences_per_row=2)).train(training)
+    batch = batch_of_pairs([([5, 6, 7], [8])] * 30 + [([9] * 4000, [10])])
+    rows, padded = batch["input_ids"].shape
+    with LargestTensor() as largest:
+        model(**batch, labels=torch.zeros(rows, dtype=torch.long)).loss.backward()
+    assert rows * padded <= largest.elements < 2 * rows * padded  # masks and ids, but no vector a place
+    with LargestTensor() as largest:
+        model.dsa(**batch)  # which returns the words in their places
+    assert largest.elements >= rows * padded * model.config.encoded_size
+
+
+def test_a_sentence_of_very_many_words_stays_exact() -> None:
+    """The sums run over 100,000 words one after another."""
+    settings: dict[str, Any] = {"encoder": "none", "normalize_words": False, "pooling": "structured"}
+    model = randomize(DSAModel(small_config(**settings))).eval()
+    ids = torch.randint(FIRST_WORD, VOCABULARY, (1, 100_000))
+    exact = model.double()(ids).pooler_output
+    rough = model.float()(ids, output_attentions=True)
+    torch.testing.assert_close(rough.pooler_output.double(), exact, rtol=0, atol=1e-4)
+    assert rough.attentions[0].sum().item() == pytest.approx(1, abs=1e-3)
+
+
+# Outputs
+
+
+@pytest.mark.parametrize("changes", CASES.values(), ids=CASES.keys())
+def test_attentions_are_weights_over_each_sentence(changes: dict[str, Any]) -> None:
+    config = small_config(sentences_per_row=2, **changes)
+    batch = batch_of_pairs(PAIR_ROWS, left=[0, 3, 1, 2, 0, 4])
+    attentions = DSAModel(config).eval()(**batch, output_attentions=True).attentions
+    assert len(attentions) == {"dynamic": config.routing_iterations, "last": 0}.get(config.pooling, 1)
+    second = types_of_pairs(**batch).bool()
+    first = batch["attention_mask"].bool() & (batch["input_ids"] != SEP) & ~second
+    if config.max_sentence_words is not None:
+        first, second = (part & (part.cumsum(1) <= config.max_sentence_words) for part in (first, second))
+    for attention in attentions:
+        assert attention.shape == (len(PAIR_ROWS), config.num_attention_heads, batch["input_ids"].shape[1])
+        assert torch.all(attention >= 0)
+        for sentence in (first, second):
+            sums = (attention * sentence[:, None]).sum(2)  # (batch, heads)
+            torch.testing.assert_close(sums, sentence.any(1).float()[:, None].expand_as(sums))
+        assert torch.all(attention.masked_select(~(first | second)[:, None]) == 0)
+
+
+def test_hidden_states_run_from_the_word_vectors_to_the_encoded_words() -> None:
+    model = DSAModel(small_config(kernel_sizes=[3, 5, 7], num_hidden_layers=2)).eval()
+    ids, mask = pad_rows([[5, 6, 7], [8]])
+    outputs = model(ids, mask, output_hidden_states=True)
+    assert [tuple(hidden.shape) for hidden in outputs.hidden_states] == [(2, 3, 6), *[(2, 3, 4 + 2 * 3)] * 3, (2, 3, 5)]
+    assert torch.equal(outputs.hidden_states[0], model.get_input_embeddings()(ids) * mask[..., None])
+    assert torch.equal(outputs.hidden_states[-1], outputs.last_hidden_state)
+
+
+@pytest.mark.parametrize("kind", [DSAModel, DSAForSequenceClassification])
+@pytest.mark.parametrize("flag", ["output_attentions", "output_hidden_states"])
+def test_output_flags_come_from_the_call_or_the_config(kind: type[DSAPreTrainedModel], flag: str) -> None:
+    field = flag.removeprefix("output_")
+    ids = torch.tensor([[5, 6]])
+    plain, asked = kind(small_config()).eval(), kind(small_config(**{flag: True})).eval()
+    assert plain(ids)[field] is None if field in plain(ids) else field not in plain(ids)
+    assert len(plain(ids, **{flag: True})[field]) == len(asked(ids)[field]) > 0
+    assert field not in asked(ids, **{flag: False})
+    assert ({"attentions", "hidden_states"} - {field}).isdisjoint(asked(ids).keys())
+
+
+def test_outputs_as_a_tuple() -> None:
+    ids = torch.tensor([[5, 6, SEP, 7]])
+    model = DSAForNLI(small_config(sentences_per_row=2)).eval()
+    named = model.dsa(ids, output_attentions=True)
+    plain = model.dsa(ids, output_attentions=True, return_dict=False)
+    assert isinstance(plain, tuple)
+    expected = (named.last_hidden_state, named.pooler_output, named.second_pooler_output, named.attentions)
+    torch.testing.assert_close(plain, expected, rtol=0, atol=0)
+    loss, logits = model(ids, labels=torch.tensor([1]), return_dict=False)
+    assert loss.shape == ()
+    assert torch.equal(logits, model(ids).logits)
+    by_config = DSAModel(small_config(return_dict=False)).eval()(ids)
+    assert isinstance(by_config, tuple)
+    assert [value.shape for value in by_config] == [(1, 4, 5), (1, 4)]
+
+
+LOSSES: dict[str, tuple[dict[str, Any], Tensor, Callable[[Tensor, Tensor], Tensor]]] = {
+    "single_label_classification": ({"num_labels": 3}, torch.tensor([0, 2, 1, 1, 0, 2]), F.cross_entropy),
+    "multi_label_classification": (
+        {"num_labels": 3},
+        torch.tensor([[0.0, 1.0, 1.0]] * 6),
+        F.binary_cross_entropy_with_logits,
+    ),
+    "regression": (
+        {"num_labels": 1},
+        torch.arange(6.0),
+        lambda logits, labels: F.mse_loss(logits.squeeze(), labels),
+    ),
+}
+
+
+@pytest.mark.parametrize("named", [True, False])
+@pytest.mark.parametrize("per_row", [1, 2])
+@pytest.mark.parametrize("problem", LOSSES)
+def test_the_loss_follows_the_problem_type(problem: str, per_row: int, named: bool) -> None:
+    """Named in the config, or found from the labels as transformers finds it."""
+    changes, labels, loss = LOSSES[problem]
+    kind = DSAForNLI if per_row == 2 else DSAForSequenceClassification
+    model = kind(small_config(sentences_per_row=per_row, problem_type=problem if named else None, **changes)).eval()
+    outputs = model(**batch_of_pairs(PAIR_ROWS), labels=labels)
+    torch.testing.assert_close(outputs.loss, loss(outputs.logits, labels))
+    outputs.loss.backward()
+    assert model.dsa.pooling.projection.weight.grad.abs().sum() > 0
+
+
+@pytest.mark.parametrize("training", [True, False])
+@pytest.mark.parametrize("coefficient", [0.0, 0.3, 2.0])
+def test_the_penalty_enters_the_loss_with_its_coefficient(coefficient: float, training: bool) -> None:
+    config = small_config(pooling="structured", num_attention_heads=3, attention_penalty=coefficient)
+    model = DSAForSequenceClassification(config).train(training)
+    ids, mask = pad_rows([[5, 6, 7], [8], [5, 6, 7], [9, 10, 11, 12]])
+    labels = torch.tensor([0, 1, 2, 0])
+    outputs = model(ids, mask, labels=labels)
+    assert outputs.attention_penalty.shape == (4,)
+    assert torch.all(outputs.attention_penalty > 0)
+    torch.testing.assert_close(outputs.reconstruction_loss, F.cross_entropy(outputs.logits, labels))
+    expected = outputs.reconstruction_loss + coefficient * outputs.attention_penalty.mean()
+    torch.testing.assert_close(outputs.loss, expected)
+    assert model(ids, mask).loss is None
+
+
+HEADS = {
+    **SYSTEMS,
+    "variational, samples": {"pooling": "variational", "num_prediction_samples": 4, "num_training_samples": 3},
+}
+
+
+def trainer_of(model: DSAForSequenceClassification, folder: Path) -> Trainer:
+    arguments = TrainingArguments(output_dir=str(folder), report_to=[], use_cpu=True, disable_tqdm=True)
+    return Trainer(model, arguments)
+
+
+@pytest.mark.parametrize("changes", HEADS.values(), ids=HEADS.keys())
+def test_transformers_trainer_predicts_logits_and_nothing_else(changes: dict[str, Any], tmp_path: Path) -> None:
+    model = DSAForNLI(small_config(**changes, sentences_per_row=2)).eval()
+    trainer = trainer_of(model, tmp_path)
+    inputs = {**batch_of_pairs(PAIR_ROWS), "labels": torch.tensor([0, 1, 2, 0, 1, 2])}
+    torch.manual_seed(0)
+    expected = model(**inputs)
+    torch.manual_seed(0)
+    loss, logits, labels = trainer.prediction_step(model, dict(inputs), prediction_loss_only=False)
+    assert isinstance(logits, Tensor)
+    torch.testing.assert_close(logits, expected.logits.detach(), rtol=0, atol=0)
+    torch.testing.assert_close(loss, expected.loss.detach())
+    torch.testing.assert_close(labels, inputs["labels"])
+
+
+@pytest.mark.parametrize("changes", HEADS.values(), ids=HEADS.keys())
+def test_transformers_trainer_trains_with_the_models_own_loss(changes: dict[str, Any], tmp_path: Path) -> None:
+    """It may hand the loss the number of rows of several batches, which is not that of the samples."""
+    model = DSAForNLI(small_config(**changes, sentences_per_row=2)).train()
+    trainer = trainer_of(model, tmp_path)
+    inputs = {**batch_of_pairs(PAIR_ROWS), "labels": torch.tensor([0, 1, 2, 0, 1, 2])}
+    torch.manual_seed(0)
+    expected = model(**inputs).loss
+    torch.manual_seed(0)
+    loss = trainer.compute_loss(model, dict(inputs), num_items_in_batch=torch.tensor(6))
+    torch.testing.assert_close(loss, expected)
+
+
+def test_nli_needs_pairs() -> None:
+    with pytest.raises(ValueError, match="DSAForNLI reads pairs: set sentences_per_row=2, got 1"):
+        DSAForNLI(small_config(sentences_per_row=1))
+
+
+@pytest.mark.parametrize("changes", SYSTEMS.values(), ids=SYSTEMS.keys())
+def test_bfloat16_autocast_stays_close(changes: dict[str, Any]) -> None:
+    model = DSAForNLI(small_config(**changes, sentences_per_row=2)).eval()
+    batch = batch_of_pairs(PAIR_ROWS)
+    exact = model(**batch, output_attentions=True)
+    with torch.autocast("cpu", torch.bfloat16):
+        rough = model(**batch, output_attentions=True, labels=torch.zeros(6, dtype=torch.long))
+    assert rough.logits.dtype == torch.bfloat16
+    torch.testing.assert_close(rough.logits.float(), exact.logits, rtol=0, atol=0.03)
+    torch.testing.assert_close(rough.attentions, exact.attentions, rtol=0, atol=0.02)
+    rough.loss.backward()
+    unread = ("log_std", "posterior", "class_vectors")  # VSAM's, at prediction
+    for name, weight in model.named_parameters():
+        if weight.requires_grad and not any(part in name for part in unread):
+            assert torch.isfinite(weight.grad).all(), name
+
+
+def test_words_and_classifier_inputs_are_dropped_at_their_rates_in_training() -> None:
+    config = small_config(embedding_dropout=0.4, hidden_dropout=0.0, classifier_dropout=0.25, embedding_size=50)
+    model = DSAForSequenceClassification(config)
+    ids = torch.randint(FIRST_WORD, VOCABULARY, (200, 10))
+    words = model.train()(ids, output_hidden_states=True).hidden_states[0]
+    table = model.get_input_embeddings()(ids)
+    torch.testing.assert_close(words[words != 0], table[words != 0] / 0.6, rtol=2e-4, atol=0)
+    assert (words == 0).double().mean().item() == pytest.approx(0.4, abs=0.01)
+    layer = ClassifierLayer(config, 50, 50).train()
+    nn.init.eye_(layer.weight)  # so that a dropped feature is a 0 in the output
+    nn.init.zeros_(layer.bias)
+    assert (layer(torch.randn(200, 50)) == 0).double().mean().item() == pytest.approx(0.25, abs=0.02)
+    assert not isinstance(model.classifier[-1], ClassifierLayer)  # nothing is dropped before the last layer
+
+    assert torch.equal(model.eval()(ids, output_hidden_states=True).hidden_states[0], table)
+    assert not (layer.eval()(torch.randn(200, 50)) == 0).any()
+
+
+def test_word_dropout_leaves_words_of_the_vocabulary_out_of_a_training_batch() -> None:
+    """A word is left out wherever it stands, as if it had never been there."""
+    model = DSAModel(
+        small_config(word_dropout=0.4, embedding_dropout=0.0, hidden_dropout=0.0, encoder="kim_cnn", hidden_size=6)
+    )
+    ids = torch.arange(FIRST_WORD, VOCABULARY).repeat(2, 1).flip(0)
+    kept_share = []
+    for seed in range(40):
+        torch.manual_seed(seed)
+        kept = model.train()(ids, output_hidden_states=True).hidden_states[0].any(-1)  # (batch, words)
+        assert torch.equal(kept[0], kept[1])
+        kept_share.append(kept.double().mean().item())
+        torch.manual_seed(seed)
+        vector = model(ids).pooler_output[0]
+        torch.testing.assert_close(vector, model.eval()(ids[:1, kept[0]]).pooler_output[0])
+    assert sum(kept_share) / 40 == pytest.approx(0.6, abs=0.03)
+    model.config.max_sentence_words = 5  # no later word takes the place of one that is left out
+    assert not model.train()(ids, output_hidden_states=True).hidden_states[0][:, 5:].any()
+    model.config.max_sentence_words = None
+    assert model.eval()(ids, output_hidden_states=True).hidden_states[0].any(-1).all()
+
+
+# Initialisation and loading
+
+
+@pytest.mark.parametrize("pooling", ["dynamic", "static"])
+@pytest.mark.parametrize("scaling", ["keep_prob", "dropout_rate", "none"])
+def test_every_layer_has_the_he_initialisation_of_its_dropout(scaling: str, pooling: str) -> None:
+    settings: dict[str, Any] = {"pooling": pooling, "initializer_scaling": scaling}
+    config = DSAConfig(vocab_size=9, sentences_per_row=2, **settings)
+    model = DSAForNLI(config)
+    seen = 0
+    for name, layer in model.named_modules():
+        if isinstance(layer, nn.Linear | nn.Conv1d):
+            rate = 0.2 if isinstance(layer, ConvLayer) else 0.3 if isinstance(layer, ClassifierLayer) else None
+            factor = 1 if rate is None else {"keep_prob": 1 - rate, "dropout_rate": rate, "none": 1}[scaling]
+            fan_in = layer.in_features if isinstance(layer, nn.Linear) else layer.in_channels * layer.kernel_size[0]
+            expected = math.sqrt(2 / (1 + config.negative_slope**2) / fan_in * factor)
+            weight = layer.weight.double()
+            tolerance = 5 / math.sqrt(2 * weight.numel())
+            assert weight.std().item() == pytest.approx(expected, rel=tolerance), name
+            assert abs(weight.mean().item()) < 5 * expected / math.sqrt(weight.numel()), name
+            assert layer.bias is None or torch.all(layer.bias == 0), name
+            seen += 1
+    assert seen == 2 * 5 + 1 + (3 if pooling == "static" else 1) + 3
+
+
+LAYERS: dict[str, tuple[dict[str, Any], int]] = {
+    "none, mean": ({"encoder": "none", "pooling": "mean"}, 0),
+    "kim_cnn, max": ({"encoder": "kim_cnn", "kernel_sizes": [3, 4, 5], "pooling": "max"}, 3),
+    "self_attention, structured": (
+        {"encoder": "self_attention", "num_hidden_layers": 2, "pooling": "structured", "num_attention_heads": 30},
+        2 * 2 + 2,
+    ),
+    "none, self_attention": ({"encoder": "none", "pooling": "self_attention", "num_attention_heads": 30}, 4),
+    "none, variational": ({"encoder": "none", "pooling": "variational", "num_attention_heads": 4}, 8),
+}
+
+
+@pytest.mark.parametrize(("changes", "layers"), LAYERS.values(), ids=LAYERS.keys())
+def test_every_layer_of_the_other_systems_has_the_he_initialisation_of_its_dropout(
+    changes: dict[str, Any], layers: int
+) -> None:
+    settings: dict[str, Any] = {"vocab_size": 9, "num_labels": 3}
+    model = DSAModel(DSAConfig(**settings, **changes))
+    gaussians = ("log_std", "posterior_mean")  # of VSAM's prior and posterior
+    seen = 0
+    for name, layer in model.named_modules():
+        if isinstance(layer, nn.Linear | nn.Conv1d) and not (
+            model.config.pooling == "variational" and name.endswith(gaussians)
+        ):
+            keep = 0.8 if isinstance(layer, ConvLayer) else 1
+            expected = math.sqrt(2 / (1 + 0.01**2) / layer.weight[0].numel() * keep)
+            weight = layer.weight.double()
+            assert weight.std().item() == pytest.approx(expected, rel=5 / math.sqrt(2 * weight.numel())), name
+            assert layer.bias is None or torch.all(layer.bias == 0), name
+            seen += 1
+    assert seen == layers
+
+
+def test_a_bilstm_starts_as_in_torch(tmp_path: Path) -> None:
+    """Uniform in 1 / sqrt(u) to both sides, weights and biases, in a new model and where a checkpoint lacks them."""
+    config = DSAConfig(vocab_size=9, encoder="bilstm", hidden_size=128, num_hidden_layers=2, pooling="max")
+    new = DSAModel(config)
+    new.save_pretrained(tmp_path, state_dict={"embed_tokens.weight": new.get_parameter("embed_tokens.weight")})
+    for model in (new, DSAModel.from_pretrained(tmp_path)):
+        lstms = [layer for layer in model.modules() if isinstance(layer, nn.LSTM)]
+        assert len(lstms) == 4
+        for weight in (weight for layer in lstms for weight in layer.parameters()):
+            assert weight.abs().max() <= 1 / 8
+            assert weight.std().item() == pytest.approx(1 / 8 / math.sqrt(3), rel=0.1)
+
+
+@pytest.mark.parametrize("bound", [0.005, 0.05])
+def test_words_start_within_the_papers_range_and_padding_at_zero(bound: float) -> None:
+    table = DSAModel(small_config(vocab_size=500, unknown_init_range=bound)).get_parameter("embed_tokens.weight")
+    assert torch.all(table[PAD] == 0)
+    words = table[PAD + 1 :]
+    assert 0.98 * bound < words.abs().max() <= bound
+    assert words.std().item() == pytest.approx(bound / math.sqrt(3), rel=0.05)
+    assert torch.all(words.abs().sum(1) > 0)
+
+
+@pytest.mark.parametrize("changes", [{"num_attention_heads": 3}, *SYSTEMS.values()], ids=["m=3", *SYSTEMS])
+def test_a_saved_model_comes_back_bit_for_bit(changes: dict[str, Any], tmp_path: Path) -> None:
+    model = randomize(DSAForNLI(small_config(sentences_per_row=2, **changes))).eval()
+    model.save_pretrained(tmp_path)
+    batch = batch_of_pairs(PAIR_ROWS)
+    loaded, info = DSAForNLI.from_pretrained(tmp_path, output_loading_info=True)
+    assert not loaded.training
+    assert not any(info.values())
+    for name, value in model.state_dict().items():
+        assert torch.equal(loaded.state_dict()[name], value), name
+    assert torch.equal(loaded(**batch).logits, model(**batch).logits)
+    auto = AutoModelForSequenceClassification.from_pretrained(tmp_path)
+    assert torch.equal(auto(**batch).logits, model(**batch).logits)
+    base, info = AutoModel.from_pretrained(tmp_path, output_loading_info=True)
+    assert not any(info.values())  # the head is no surprise
+    assert torch.equal(base(**batch).pooler_output, model.dsa(**batch).pooler_output)
+
+
+@pytest.mark.parametrize("changes", SYSTEMS.values(), ids=SYSTEMS.keys())
+def test_the_model_is_built_on_the_meta_device(changes: dict[str, Any]) -> None:
+    with torch.device("meta"):
+        model = DSAForNLI(small_config(**changes, sentences_per_row=2))
+    assert all(value.is_meta for value in model.state_dict().values())
+
+
+@pytest.mark.parametrize("changes", SYSTEMS.values(), ids=SYSTEMS.keys())
+def test_what_a_checkpoint_lacks_is_initialised_as_in_a_new_model(changes: dict[str, Any], tmp_path: Path) -> None:
+    """Loading happens on the meta device: a parameter that `_init_weights` forgets would hold garbage."""
+    config = small_config(**changes, sentences_per_row=2, unknown_init_range=0.01)
+    whole = DSAForNLI(config)
+    kept = "dsa.encoder.compression.bias" if config.encoder == "dense_cnn" else "classifier.2.bias"
+    whole.save_pretrained(tmp_path, state_dict={kept: whole.state_dict()[kept]})
+    loaded, info = DSAForNLI.from_pretrained(tmp_path, output_loading_info=True)
+    weights = loaded.state_dict()
+    zeros: tuple[str, ...] = ("bias", "running_mean", "num_batches_tracked", "pooling.step")
+    if config.pooling == "variational":
+        zeros += ("posterior_mean.weight", "log_std.weight")
+    persistent = {name for name, value in weights.items() if value.is_floating_point()}
+    assert persistent - {kept} <= set(info["missing_keys"])
+    for name, value in weights.items():
+        if name.endswith(("norm.weight", "running_var")):
+            assert torch.all(value == 1), name
+        elif name.endswith("pooling.log_std.bias"):
+            assert torch.all(value == INITIAL_LOG_STD), name
+        elif name.endswith(zeros):
+            assert torch.all(value == 0), name
+        else:
+            assert torch.isfinite(value).all(), name
+            assert 0 < value.std() < 2, name
+    table = weights["dsa.embed_tokens.weight"]
+    assert torch.all(table[PAD] == 0)
+    assert 0 < table.abs().max() <= 0.01
+
+
+@pytest.mark.parametrize("changes", SYSTEMS.values(), ids=SYSTEMS.keys())
+def test_an_encoder_can_be_given_a_head(changes: dict[str, Any], tmp_path: Path) -> None:
+    encoder = randomize(DSAModel(small_config(**changes, sentences_per_row=2)))
+    encoder.save_pretrained(tmp_path)
+    model, info = DSAForNLI.from_pretrained(tmp_path, output_loading_info=True)
+    assert info["missing_keys"]
+    assert all(name.startswith("classifier.") for name in info["missing_keys"])
+    for name, value in encoder.state_dict().items():
+        assert torch.equal(model.dsa.state_dict()[name], value), name
+
+
+def test_the_auto_classes_know_the_family(tmp_path: Path) -> None:
+    assert type(AutoConfig.for_model("dsa")) is DSAConfig
+    config = small_config(sentences_per_row=2)
+    assert type(AutoModel.from_config(config)) is DSAModel
+    assert type(AutoModelForSequenceClassification.from_config(config)) is DSAForSequenceClassification
+    DSAForNLI(config).save_pretrained(tmp_path)
+    assert type(AutoConfig.from_pretrained(tmp_path)) is DSAConfig
+    assert type(AutoModel.from_pretrained(tmp_path)) is DSAModel
+    assert type(AutoModelForSequenceClassification.from_pretrained(tmp_path)) is DSAForNLI
+
+
+# The frozen word table
+
+
+def _resized(model: DSAPreTrainedModel, _: Path) -> DSAPreTrainedModel:
+    model.resize_token_embeddings(VOCABULARY + 8)
+    assert model.config.vocab_size == VOCABULARY + 8
+    return model
+
+
+def _with_another_table(model: DSAPreTrainedModel, _: Path) -> DSAPreTrainedModel:
+    table = nn.Embedding(VOCABULARY, 6)
+    model.set_input_embeddings(table)
+    assert model.get_input_embeddings() is table
+    return model
+
+
+def _saved_twice(model: DSAPreTrainedModel, folder: Path) -> DSAPreTrainedModel:
+    DSAForNLI.from_pretrained(folder).save_pretrained(folder / "again")
+    return DSAForNLI.from_pretrained(folder / "again")  # type: ignore[no-any-return]
+
+
+WAYS: dict[str, Callable[[DSAPreTrainedModel, Path], DSAPreTrainedModel]] = {
+    "init": lambda model, _: model,
+    "from_config": lambda model, _: AutoModel.from_config(model.config),
+    "from_pretrained": lambda _, folder: DSAForNLI.from_pretrained(folder),
+    "base from_pretrained": lambda _, folder: DSAModel.from_pretrained(folder),
+    "AutoModel": lambda _, folder: AutoModel.from_pretrained(folder),
+    "AutoModelForSequenceClassification": lambda _, folder: AutoModelForSequenceClassification.from_pretrained(folder),
+    "output_loading_info": lambda _, folder: DSAForNLI.from_pretrained(folder, output_loading_info=True)[0],
+    "other labels": lambda _, folder: DSAForNLI.from_pretrained(folder, num_labels=7, ignore_mismatched_sizes=True),
+    "resize_token_embeddings": _resized,
+    "set_input_embeddings": _with_another_table,
+    "saved twice": _saved_twice,
+}
+
+
+@pytest.mark.parametrize("freeze", [True, False])
+@pytest.mark.parametrize("way", WAYS)
+def test_the_word_table_is_frozen_as_the_config_says(way: str, freeze: bool, tmp_path: Path) -> None:
+    model = DSAForNLI(small_config(sentences_per_row=2, freeze_embeddings=freeze))
+    model.save_pretrained(tmp_path)
+    got = WAYS[way](model, tmp_path)
+    table = got.get_input_embeddings().weight
+    assert table.requires_grad is not freeze
+    others = [name for name, weight in got.named_parameters() if weight is not table and not weight.requires_grad]
+    assert not others
+    if way == "other labels":
+        assert got(torch.tensor([[5]])).logits.shape == (1, 7)
+
+
+@pytest.mark.parametrize("freeze", [True, False])
+@pytest.mark.parametrize("reload", [True, False])
+@pytest.mark.parametrize("changes", SYSTEMS.values(), ids=SYSTEMS.keys())
+def test_training_moves_all_but_a_frozen_table(
+    changes: dict[str, Any], freeze: bool, reload: bool, tmp_path: Path
+) -> None:
+    model = DSAForNLI(small_config(**changes, sentences_per_row=2, freeze_embeddings=freeze, hidden_dropout=0.0))
+    if reload:
+        model.save_pretrained(tmp_path)
+        model = DSAForNLI.from_pretrained(tmp_path)
+    before = {name: value.clone() for name, value in model.named_parameters()}
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.1, weight_decay=0.1)
+    model.train()
+    for _ in range(3):
+        optimizer.zero_grad()
+        model(**batch_of_pairs(PAIR_ROWS), labels=torch.tensor([0, 1, 2, 0, 1, 2])).loss.backward()
+        optimizer.step()
+    still = {name for name, value in model.named_parameters() if torch.equal(value, before[name])}
+    assert still == ({"dsa.embed_tokens.weight"} if freeze else set())
+
+
+def test_a_resized_table_keeps_its_words() -> None:
+    model = DSAForNLI(small_config(sentences_per_row=2)).eval()
+    batch = batch_of_pairs(PAIR_ROWS)
+    logits = model(**batch).logits
+    model.resize_token_embeddings(VOCABULARY + 8)
+    assert torch.equal(model(**batch).logits, logits)
+    assert torch.isfinite(model(torch.tensor([[VOCABULARY + 7]])).logits).all()

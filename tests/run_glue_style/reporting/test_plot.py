@@ -1,0 +1,59 @@
+"""The picture of a comparison."""
+
+from pathlib import Path
+
+import pytest
+from matplotlib.figure import Figure
+from small_results import results
+
+from run_glue_style.reporting.comparison import Comparison
+from run_glue_style.reporting.plot import draw_comparison
+from run_glue_style.reporting.published import read_published
+
+
+@pytest.fixture
+def drawn(monkeypatch: pytest.MonkeyPatch) -> list[Figure]:
+    """Figures that were saved."""
+    figures: list[Figure] = []
+    save = Figure.savefig
+
+    def savefig(figure: Figure, *arguments: object, **options: object) -> None:
+        figures.append(figure)
+        save(figure, *arguments, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Figure, "savefig", savefig)
+    return figures
+
+
+def draw(path: Path, name: str, runs: dict[str, list[float]]) -> None:
+    ours = {key: [results(key, seed, share) for seed, share in enumerate(shares)] for key, shares in runs.items()}
+    draw_comparison(Comparison(read_published(name), ours, quick=False), path)
+
+
+def test_picture_has_a_panel_for_each_column_with_both(tmp_path: Path, drawn: list[Figure]) -> None:
+    draw(tmp_path / "fnc1.png", "fnc1", {"vsam-fnc1": [0.8, 0.82]})
+    titles = [panel.get_title() for panel in drawn[0].axes]
+    assert titles == ["accuracy", "agree recall", "disagree recall", "discuss recall", "unrelated recall"]
+    draw(tmp_path / "sst.png", "sst", {"dsa-single-sst5": [0.4]})
+    assert [panel.get_title() for panel in drawn[1].axes] == ["SST-5 accuracy"]
+    assert (tmp_path / "sst.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_marks_stand_at_their_figures(tmp_path: Path, drawn: list[Figure]) -> None:
+    draw(tmp_path / "snli.png", "snli", {"static-cnn-snli": [0.6, 0.62, 0.64], "structured-snli": [0.5]})
+    (panel,) = drawn[0].axes
+    assert [label.get_text() for label in panel.get_yticklabels()] == list(read_published("snli").systems)
+    (bars,) = panel.containers
+    ours = bars[0]
+    assert list(ours.get_xdata()) == pytest.approx([49, 61])
+    assert [round(place) for place in ours.get_ydata()] == [1, 2]
+    (segments,) = bars[2]
+    assert segments.get_segments()[1][:, 0].tolist() == pytest.approx([59, 63])
+    published = next(line for line in panel.lines if line.get_label() == "published")
+    assert list(published.get_xdata()) == [84.2, 84.6, 86.8, 87.4]  # type: ignore[arg-type]
+
+
+def test_same_runs_give_the_same_bytes(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        draw(tmp_path / name, "snli", {"dsa-single-snli": [0.8, 0.82]})
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()

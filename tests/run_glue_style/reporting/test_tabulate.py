@@ -1,0 +1,57 @@
+"""The table of several runs."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from small_results import write_results
+
+from run_glue_style.reporting.comparison import Comparison
+from run_glue_style.reporting.published import read_published
+from run_glue_style.reporting.tabulate import as_markdown, read_rows, table_of, write_comparison
+
+
+def test_rows_are_sorted_by_validation_accuracy_with_their_spread(tmp_path: Path) -> None:
+    write_results(tmp_path, "static", 0, 0.60)
+    for seed, accuracy in enumerate((0.61, 0.62, 0.63)):
+        write_results(tmp_path, "dynamic", seed, accuracy)
+    header, _, first, second = as_markdown(read_rows(tmp_path)).splitlines()
+    assert header == "| row | runs | validation accuracy | test accuracy | parameters | epochs | minutes |"
+    assert first == "| dynamic | 3 | 62.00 ± 1.00 | 61.00 ± 1.00 | 2,078,703 | 6 | 1.5 |"
+    assert second == "| static | 1 | 60.00 | 59.00 | 2,078,703 | 6 | 1.5 |"
+
+
+def test_the_command_writes_the_table(tmp_path: Path) -> None:
+    write_results(tmp_path, "static", 0, 0.60)
+    subprocess.run([sys.executable, "-m", "run_glue_style.reporting.tabulate", str(tmp_path)], check=True)
+    assert (tmp_path / "table.md").read_text(encoding="utf-8") == as_markdown(read_rows(tmp_path))
+
+
+def test_a_folder_of_a_paper_s_table_is_written_again_from_its_runs(tmp_path: Path) -> None:
+    write_results(tmp_path, "dsa-single-sst2", 0, 0.80)
+    write_comparison(Comparison(read_published("sst"), read_rows(tmp_path), quick=True), tmp_path)
+    first = (tmp_path / "table.md").read_text(encoding="utf-8")
+    assert first == table_of(tmp_path)
+    write_results(tmp_path, "dsa-single-sst2", 1, 0.82)
+    (tmp_path / "plot.png").unlink()
+    command = [sys.executable, "-m", "run_glue_style.reporting.tabulate", str(tmp_path)]
+    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    second = (tmp_path / "table.md").read_text(encoding="utf-8")
+    assert second == table_of(tmp_path) == printed.removesuffix("\n")
+    assert "| 79.00 |" in first
+    assert "| 80.00 ± 1.41 |" in second
+    assert "quick trial" in second
+    written = json.loads((tmp_path / "table.json").read_text(encoding="utf-8"))
+    assert written["rows"]["dsa-single"]["seeds"] == {"dsa-single-sst2": [0, 1]}
+    assert {path.name for path in tmp_path.iterdir()} == {"dsa-single-sst2", "plot.png", "table.json", "table.md"}
+
+
+def test_an_empty_folder_is_a_mistake_with_one_sentence(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="has no runs"):
+        read_rows(tmp_path)
+    command = [sys.executable, "-m", "run_glue_style.reporting.tabulate", str(tmp_path)]
+    answer = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert answer.returncode == 2
+    assert "has no runs" in answer.stderr

@@ -1,0 +1,162 @@
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn import metrics as sklearn_metrics
+
+from run_glue_style.tasks.metrics import ClassificationMetric
+
+NAMES = ["entailment", "neutral", "contradiction"]
+
+
+@pytest.fixture(autouse=True)
+def warnings_are_errors() -> Iterator[None]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        yield
+
+
+def test_hand_computed_scores() -> None:
+    scores = ClassificationMetric(NAMES).compute(predictions=[0, 0, 1, 1, 2, 0], references=[0, 1, 1, 1, 2, 2])
+    assert scores == {
+        "accuracy": pytest.approx(4 / 6),
+        "macro_f1": pytest.approx((1 / 2 + 4 / 5 + 2 / 3) / 3),
+        "per_class": {
+            "entailment": {"precision": pytest.approx(1 / 3), "recall": 1.0, "f1": pytest.approx(1 / 2), "support": 1},
+            "neutral": {"precision": 1.0, "recall": pytest.approx(2 / 3), "f1": pytest.approx(4 / 5), "support": 3},
+            "contradiction": {"precision": 1.0, "recall": 1 / 2, "f1": pytest.approx(2 / 3), "support": 2},
+        },
+        "confusion_matrix": [[1, 0, 0], [1, 2, 0], [1, 0, 1]],
+        "majority_accuracy": 1 / 2,
+    }
+
+
+def test_class_that_never_occurs_or_is_never_predicted_scores_zero_without_a_warning() -> None:
+    scores = ClassificationMetric(NAMES).compute(predictions=[0, 0], references=[0, 1])
+    assert scores["per_class"]["neutral"] == {"precision": 0.0, "recall": 0.0, "f1": 0.0, "support": 1}
+    assert scores["per_class"]["contradiction"] == {"precision": 0.0, "recall": 0.0, "f1": 0.0, "support": 0}
+    assert scores["macro_f1"] == pytest.approx(2 / 3 / 3)
+    assert scores["confusion_matrix"] == [[1, 0, 0], [1, 0, 0], [0, 0, 0]]
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.integers(2, 5).flatmap(
+        lambda classes: st.tuples(
+            st.just(classes),
+            st.lists(st.tuples(st.integers(0, classes - 1), st.integers(0, classes - 1)), min_size=1, max_size=40),
+        )
+    )
+)
+def test_agrees_with_sklearn(case: tuple[int, list[tuple[int, int]]]) -> None:
+    classes, pairs = case
+    predictions, references = map(list, zip(*pairs, strict=True))
+    names = [f"class {i}" for i in range(classes)]
+    scores = ClassificationMetric(names).compute(predictions=predictions, references=references)
+    labels = list(range(classes))
+    assert scores["accuracy"] == pytest.approx(sklearn_metrics.accuracy_score(references, predictions))
+    f1 = sklearn_metrics.f1_score(references, predictions, labels=labels, average="macro", zero_division=0.0)
+    assert scores["macro_f1"] == pytest.approx(f1)
+    assert scores["majority_accuracy"] == pytest.approx(max(np.bincount(references)) / len(references))
+    expected = sklearn_metrics.confusion_matrix(references, predictions, labels=labels)
+    assert scores["confusion_matrix"] == expected.tolist()
+    report = sklearn_metrics.classification_report(
+        references, predictions, labels=labels, target_names=names, output_dict=True, zero_division=0.0
+    )
+    for name in names:
+        theirs = report[name]
+        theirs["f1"] = theirs.pop("f1-score")
+        assert scores["per_class"][name] == pytest.approx(theirs)
+
+
+def test_batches_of_tensors_and_arrays_are_scored_as_one_and_then_forgotten() -> None:
+    metric = ClassificationMetric(NAMES)
+    metric.add_batch(predictions=torch.tensor([0, 1]), references=torch.tensor([0, 2]))
+    metric.add_batch(predictions=np.array([2], dtype=np.int32), references=np.array([2], dtype=np.int32))
+    metric.add(prediction=1, reference=1)
+    whole = ClassificationMetric(NAMES).compute(predictions=[0, 1, 2, 1], references=[0, 2, 2, 1])
+    assert metric.compute() == whole
+    assert metric.compute(predictions=[1], references=[1])["per_class"]["neutral"]["support"] == 1
+
+
+def test_result_is_plain_json() -> None:
+    scores = ClassificationMetric(NAMES).compute(predictions=[0, 1], references=[0, 2])
+    assert json.loads(json.dumps(scores)) == scores
+    assert type(scores["accuracy"]) is type(scores["macro_f1"]) is type(scores["majority_accuracy"]) is float
+    assert type(scores["per_class"]["neutral"]["support"]) is type(scores["confusion_matrix"][0][0]) is int
+
+
+@pytest.mark.parametrize(
+    ("predictions", "references", "message"),
+    [
+        ([0, 3], [0, 1], r"predictions\[1\] is 3, but the 3 classes"),
+        ([0, 1], [-1, 1], r"references\[0\] is -1, but the 3 classes"),
+        ([0, 1], [0], "Mismatch in the number"),
+        ([], [], "nothing to score"),
+        (None, None, "nothing to score"),
+    ],
+)
+def test_mistakes_are_one_clear_error_and_leave_the_metric_usable(
+    predictions: list[int] | None, references: list[int] | None, message: str
+) -> None:
+    metric = ClassificationMetric(NAMES)
+    with pytest.raises(ValueError, match=message):
+        metric.compute(predictions=predictions, references=references)
+    assert metric.compute(predictions=[1, 2], references=[1, 1])["accuracy"] == 0.5
+
+
+@pytest.mark.parametrize("names", [[], ["a"], ["a", "a"]])
+def test_label_names_are_checked(names: list[str]) -> None:
+    with pytest.raises(ValueError, match="different names"):
+        ClassificationMetric(names)
+
+
+OFFLINE_SCRIPT = """
+import json, sys
+from run_glue_style.tasks.metrics import ClassificationMetric
+metrics = [ClassificationMetric(["no", "yes"]) for _ in range(3)]
+for step in range(4):
+    for metric in metrics:
+        metric.add_batch(predictions=[step % 2], references=[1])
+print("ready", flush=True)
+sys.stdin.readline()
+print(json.dumps([metric.compute()["accuracy"] for metric in metrics]))
+"""
+
+
+def test_two_fresh_offline_processes_with_three_metrics_each_leave_no_file(tmp_path: Path) -> None:
+    work, cache = tmp_path / "work", tmp_path / "cache"
+    work.mkdir()
+    root = str(Path(__file__).parents[3])
+    environment = os.environ | {"HF_HUB_OFFLINE": "1", "HF_HOME": str(cache), "PYTHONPATH": root}
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", OFFLINE_SCRIPT],
+            cwd=work,
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for _ in range(2)
+    ]
+    for process in processes:  # both hold rows in all their metrics before either computes
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+    for process in processes:
+        output, _ = process.communicate("\n", timeout=120)
+        assert process.returncode == 0
+        assert json.loads(output) == [0.5, 0.5, 0.5]
+    assert list(work.iterdir()) == []
+    assert [path for path in cache.rglob("*") if path.is_file()] == []

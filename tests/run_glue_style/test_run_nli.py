@@ -1,0 +1,526 @@
+"""The NLI script from outside: command line in, folder out."""
+
+import csv
+import importlib.util
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow
+import pyarrow.parquet
+import pytest
+import torch
+from safetensors.torch import load_file
+from small_runs import (
+    SMALL_SIZES,
+    Row,
+    as_words,
+    logged_error,
+    pairs,
+    read_results,
+    run_main,
+    same_tensors,
+    write_pair_files,
+)
+from transformers import BertConfig
+
+from modeling_dsa import DSAForNLI
+from run_glue_style.run_nli import main
+from run_glue_style.sample import SAMPLE_FILES
+from run_glue_style.tasks.metrics import ClassificationMetric
+from run_glue_style.tasks.nli import LABEL_NAMES, fingerprint, load_nli_files
+from run_glue_style.training import classification
+
+pytestmark = pytest.mark.usefixtures("datasets_cache")
+REPOSITORY = Path(__file__).parents[2]
+COUNTS = {"train": 300, "validation": 90, "test": 80}
+WIDTH = 12
+QUICK: dict[str, Any] = {
+    "setting": "dsa-single-snli",
+    **SMALL_SIZES,
+    "num_train_epochs": 2,
+    "per_device_train_batch_size": 32,
+    "evaluations_per_epoch": 2,
+    "optimizer": "adamw",
+    "schedule": "cosine",
+    "learning_rate": 0.01,
+    "report_to": "none",
+}
+LEARNING = QUICK | {"num_train_epochs": 10, "embedding_dropout": 0, "hidden_dropout": 0, "classifier_dropout": 0}
+
+Run = Callable[..., int]
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """Pairs cut from the sample and vectors of their words, as options."""
+    return write_pair_files(tmp_path_factory.mktemp("data"), COUNTS, WIDTH)
+
+
+def run_nli(options: dict[str, Any]) -> int:
+    return run_main(main, "run_nli.py", {"cpu": True} | options)
+
+
+@pytest.fixture(scope="module")
+def finished(files: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folder of a run that learned something."""
+    folder: Path = tmp_path_factory.mktemp("runs") / "finished"
+    assert run_nli(LEARNING | files | {"output_dir": folder, "report_to": "auto", "seed": 3}) == 0
+    return folder
+
+
+def test_run_learns(finished: Path) -> None:
+    history = read_results(finished)["history"]
+    assert len(history) == 20
+    assert history[-1]["train_loss"] < 0.6 * history[0]["train_loss"]
+
+
+def test_results_have_all_that_a_repetition_needs(finished: Path, files: dict[str, Any]) -> None:
+    results = read_results(finished)
+    assert results["task"] == "nli"
+    assert results["setting"] == results["recipe_name"] == "dsa-single-snli"
+    assert results["vectors"] == "vectors.txt"
+    assert results["start"] == "fresh weights"
+    assert results["seed"] == 3
+    assert results["processes"] == 1
+    assert results["mixed_precision"] == "no"
+    assert results["recipe"]["learning_rate"] == 0.01
+    assert results["recipe"]["plateau_patience"] == 5
+    assert results["model"]["hidden_size"] == 16
+    assert results["model"]["routing_iterations"] == 2
+    assert results["model"]["embedding_size"] == WIDTH
+    loaded = load_nli_files({split: files[f"{split}_file"] for split in COUNTS})
+    assert results["data"] == {
+        split: {"rows": COUNTS[split], "sha256": fingerprint(rows)} for split, rows in loaded.items()
+    }
+    assert results["environment"]["torch"] == torch.__version__
+    assert results["train_seconds"] > 0
+    assert results["words_per_second"] > 0
+    assert results["steps"] == 10 * 10
+    assert results["best_step"] in [record["step"] for record in results["history"]]
+    best = max(record["validation_accuracy"] for record in results["history"])
+    assert results["metrics"]["validation"]["accuracy"] == best
+    assert results["trained_parameters"] == sum(
+        parameter.numel() for parameter in DSAForNLI.from_pretrained(finished).parameters() if parameter.requires_grad
+    )
+
+
+def test_folder_has_the_model_and_its_drawing_and_nothing_unfinished(finished: Path) -> None:
+    names = {path.name for path in finished.iterdir()}
+    assert {"config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json", "attention.png"} <= names
+    assert (finished / "attention.png").read_bytes().startswith(b"\x89PNG")
+    assert not {name for name in names if name.startswith(".")}
+    assert "checkpoints" not in names
+
+
+def test_tracker_is_tensorboard_where_it_is_installed(finished: Path) -> None:
+    events = list((finished / "tracker").rglob("events.out.tfevents*"))
+    assert events
+    from tensorboard.backend.event_processing.event_accumulator import (  # type: ignore[import-untyped]
+        EventAccumulator,
+    )
+
+    written = EventAccumulator(str(events[0].parent)).Reload()
+    record = read_results(finished)["history"][-1]
+    logged = written.Scalars("validation_accuracy")[-1]
+    assert (logged.step, logged.value) == (record["step"], pytest.approx(record["validation_accuracy"]))
+
+
+USE = """
+import json, sys
+import modeling_dsa
+from transformers import BertConfig, AutoModel, AutoModelForSequenceClassification, AutoTokenizer, pipeline
+folder, rows = sys.argv[1], json.load(open(sys.argv[2]))
+classify = pipeline("text-classification", folder)
+found = classify([{"text": row["premise"], "text_pair": row["hypothesis"]} for row in rows])
+one = classify({"text": rows[0]["premise"], "text_pair": rows[0]["hypothesis"]})
+tokenizer = AutoTokenizer.from_pretrained(folder)
+model = AutoModelForSequenceClassification.from_pretrained(folder).eval()
+texts = [[row[column] for row in rows] for column in ("premise", "hypothesis")]
+batch = tokenizer(*texts, padding=True, return_tensors="pt")
+base = AutoModel.from_pretrained(folder).eval()
+print(json.dumps({
+    "found": found, "one": one, "classes": model(**batch).logits.argmax(-1).tolist(), "names": model.config.id2label,
+    "widths": [list(base(**batch).pooler_output.shape), list(base(**batch).second_pooler_output.shape)],
+    "frozen": not base.get_input_embeddings().weight.requires_grad,
+}))
+"""
+
+
+@pytest.mark.slow
+def test_saved_model_gives_the_same_metrics_in_another_process(finished: Path, tmp_path: Path) -> None:
+    rows = pairs("validation")[: COUNTS["validation"]]
+    (tmp_path / "rows.json").write_text(json.dumps(rows))
+    command = [sys.executable, "-c", USE, str(finished), str(tmp_path / "rows.json")]
+    environment = os.environ | {"PYTHONPATH": str(REPOSITORY)}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
+    answer = json.loads(done.stdout.splitlines()[-1])
+    names = [answer["names"][str(label)] for label in answer["classes"]]
+    assert answer["names"] == {str(number): name for number, name in enumerate(LABEL_NAMES)}
+    assert [found["label"] for found in answer["found"]] == names
+    assert (answer["one"] if isinstance(answer["one"], dict) else answer["one"][0])["label"] == names[0]
+    assert answer["widths"] == [[90, 16], [90, 16]]
+    assert answer["frozen"]
+    metric = ClassificationMetric(LABEL_NAMES)
+    expected = metric.compute(predictions=answer["classes"], references=[row["label"] for row in rows])
+    written = read_results(finished)["metrics"]["validation"]
+    written.pop("loss")
+    assert written == expected
+
+
+def test_word_table_of_the_saved_model_is_that_of_the_vectors(finished: Path, files: dict[str, Any]) -> None:
+    table = load_file(finished / "model.safetensors")["dsa.embed_tokens.weight"]
+    vocabulary = json.loads((finished / "tokenizer.json").read_text("utf-8"))["model"]["vocab"]
+    known = 0
+    for line in files["vectors"].read_text().splitlines():
+        word, *numbers = line.split()
+        if word in vocabulary:
+            known += 1
+            assert table[vocabulary[word]].tolist() == torch.tensor([float(number) for number in numbers]).tolist()
+    assert known > 500
+
+
+def test_finished_run_is_not_overwritten_without_a_word(
+    finished: Path, files: dict[str, Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    before = {path.name: path.stat().st_mtime_ns for path in finished.iterdir()}
+    assert run_nli(LEARNING | files | {"output_dir": finished}) == 2
+    assert re.search(f"{finished} holds a finished run: give --overwrite_output_dir", logged_error(caplog))
+    assert {path.name: path.stat().st_mtime_ns for path in finished.iterdir()} == before
+
+
+def test_overwriting_deletes_nothing_before_the_data_are_read(
+    tmp_path: Path, files: dict[str, Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "all_results.json").write_text("{}")
+    (tmp_path / "checkpoints").mkdir()
+    options = QUICK | files | {"output_dir": tmp_path, "overwrite_output_dir": True}
+    assert run_nli(options | {"train_file": tmp_path / "none.jsonl"}) == 2
+    assert "none.jsonl" in logged_error(caplog)
+    assert {path.name for path in tmp_path.iterdir()} == {"all_results.json", "checkpoints"}
+    assert run_nli(options) == 0
+    assert read_results(tmp_path)["steps"] == 20
+
+
+def test_going_on_from_a_model(finished: Path, files: dict[str, Any], tmp_path: Path) -> None:
+    options = QUICK | files | {"model_name_or_path": finished, "output_dir": tmp_path, "max_train_samples": 64}
+    for name in ("setting", "vectors", *SMALL_SIZES):
+        del options[name]
+    assert run_nli(options | {"learning_rate": 1e-12, "warmup_ratio": 0}) == 0
+    results = read_results(tmp_path)
+    assert results["start"] == str(finished)
+    assert results["vectors"] is None
+    assert results["data"]["train"]["rows"] == 64
+    assert results["model"]["hidden_size"] == 16
+    before, after = (load_file(folder / "model.safetensors") for folder in (finished, tmp_path))
+    assert torch.equal(before["dsa.embed_tokens.weight"], after["dsa.embed_tokens.weight"])
+    torch.testing.assert_close(before["classifier.1.weight"], after["classifier.1.weight"])
+
+
+def write_split(path: Path, rows: list[Row]) -> None:
+    named = [{**row, "label": LABEL_NAMES[row["label"]]} for row in rows]
+    if path.suffix == ".parquet":
+        pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), path)
+    elif path.suffix == ".jsonl":
+        path.write_text("".join(json.dumps(row) + "\n" for row in named))
+    else:
+        with path.open("w", newline="") as file:
+            style = {"delimiter": ","} if path.suffix == ".csv" else {"delimiter": "\t", "quoting": csv.QUOTE_NONE}
+            writer = csv.DictWriter(file, ["premise", "hypothesis", "label"], quotechar='"', **style)
+            writer.writeheader()
+            writer.writerows(named)
+
+
+def one_update(files: dict[str, Any], **changes: Any) -> dict[str, Any]:
+    options = QUICK | files | {"max_train_steps": 1} | changes
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def test_every_kind_of_file_gives_the_same_run(tmp_path: Path, files: dict[str, Any]) -> None:
+    seen = []
+    for ending in (".jsonl", ".txt", ".tsv", ".csv", ".parquet"):
+        folder = tmp_path / ending[1:]
+        folder.mkdir()
+        for split in ("train", "validation"):
+            write_split(folder / f"{split}{ending}", pairs(split)[:40])
+        paths = {f"{split}_file": folder / f"{split}{ending}" for split in ("train", "validation")}
+        assert run_nli(one_update(files, **paths, test_file=None, output_dir=folder / "run")) == 0
+        results = read_results(folder / "run")
+        assert set(results["metrics"]) == {"validation"}
+        seen.append((results["data"], results["history"]))
+    assert all(run == seen[0] for run in seen)
+
+
+def test_data_set_by_name_with_its_own_order_of_classes_and_a_hidden_test_split(
+    tmp_path: Path, files: dict[str, Any]
+) -> None:
+    folder = tmp_path / "pairs"
+    folder.mkdir()
+    for split, number in (("train", 40), ("validation", 30), ("test", 20)):
+        write_split(folder / f"{split}.jsonl", pairs("validation" if split == "test" else split)[:number])
+    hidden = [{**row, "label": "-"} for row in pairs("test")[:20]]
+    (folder / "test.jsonl").write_text("".join(json.dumps(row) + "\n" for row in hidden))
+    options = one_update(files, dataset_name=folder, train_file=None, validation_file=None, test_file=None)
+    assert run_nli(options | {"output_dir": tmp_path / "run"}) == 0
+    results = read_results(tmp_path / "run")
+    assert {name: split["rows"] for name, split in results["data"].items()} == {"train": 40, "validation": 30}
+    assert results["source"] == str(folder)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"train_file": "none.jsonl"}, r"none\.jsonl.*there is no such file"),
+        ({"validation_file": None}, "Give both --train_file and --validation_file"),
+        ({"vectors": None}, "need word vectors: give --vectors"),
+        ({"vectors": "none.txt"}, r"none\.txt"),
+        ({"setting": None}, "Say what to train: --setting NAME"),
+        ({"dataset_name": "snli"}, "either --dataset_name or files"),
+        ({"dataset_config_name": "plain"}, "--dataset_config_name belongs to a --dataset_name"),
+        ({"embedding_size": 13}, r"vectors\.txt has vectors of 12 numbers, not 13"),
+        ({"hidden_size": 0}, "hidden_size must be at least 1, got 0"),
+        ({"kernel_sizes": [2]}, "kernel_sizes must be one or more odd numbers"),
+        ({"pooling": "mean", "num_attention_heads": 2}, "'mean' has no attention heads: leave num_attention_heads"),
+        ({"setting": None, "vectors": None, "model_name_or_path": "nowhere"}, "nowhere cannot be loaded"),
+        ({"mixed_precision": "fp16"}, "fp16 needs a GPU"),
+    ],
+)  # fmt: skip
+def test_mistake_is_one_sentence(
+    tmp_path: Path,
+    files: dict[str, Any],
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+    changes: dict[str, Any],
+    message: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run_nli(one_update(files, output_dir="run", **changes)) == 2
+    assert re.search(message, logged_error(caplog))
+    assert not list(tmp_path.iterdir())
+
+
+def test_data_without_validation_are_refused(
+    tmp_path: Path, files: dict[str, Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    write_split(tmp_path / "train.jsonl", pairs("train")[:20])
+    options = one_update(files, dataset_name=tmp_path, train_file=None, validation_file=None, test_file=None)
+    assert run_nli(options | {"output_dir": tmp_path / "run"}) == 2
+    assert "a train and a validation split with labels; the data have: train." in logged_error(caplog)
+
+
+def test_output_folder_that_is_a_file_is_refused(
+    tmp_path: Path, files: dict[str, Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "run").write_text("")
+    assert run_nli(one_update(files, output_dir=tmp_path / "run")) == 2
+    assert str(tmp_path / "run") in logged_error(caplog)
+
+
+@pytest.mark.slow
+def test_mistake_outside_has_no_traceback(tmp_path: Path) -> None:
+    command = [sys.executable, str(SCRIPT), "--train_file", "a", "--cpu"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env=process_environment())
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1] == "error: Give both --train_file and --validation_file."
+    assert "Traceback" not in done.stderr
+
+
+def test_nothing_is_half_written_when_saving_fails_and_the_same_command_ends_the_run(
+    tmp_path: Path, files: dict[str, Any], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    options = one_update(files, output_dir=tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr(classification, "draw_attention", fail)
+        assert run_nli(options) == 2
+    assert "No space left on device" in logged_error(caplog)
+    assert [path.name for path in tmp_path.iterdir()] == ["checkpoints"]
+    assert run_nli(options) == 0
+    assert read_results(tmp_path)["steps"] == 1
+    assert {"model.safetensors", "attention.png"} <= {path.name for path in tmp_path.iterdir()}
+
+
+def test_a_model_of_another_family_is_refused(
+    tmp_path: Path, files: dict[str, Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    BertConfig().save_pretrained(tmp_path / "bert")
+    options = {name: value for name, value in one_update(files).items() if name.endswith("_file")}
+    assert run_nli(options | {"model_name_or_path": tmp_path / "bert", "output_dir": tmp_path / "out"}) == 2
+    assert "is a model of type 'bert': give one of type 'dsa'" in logged_error(caplog)
+
+
+def test_a_sentence_that_cannot_be_drawn_does_not_cost_the_run(tmp_path: Path, files: dict[str, Any]) -> None:
+    lines = files["validation_file"].read_text().splitlines()
+    wordless = json.dumps(json.loads(lines[0]) | {"premise": "\u200b"})
+    validation = tmp_path / "validation.jsonl"
+    validation.write_text("\n".join([wordless, *lines[1:]]) + "\n")
+    assert run_nli(one_update(files, validation_file=validation, output_dir=tmp_path / "out")) == 0
+    assert (tmp_path / "out" / "model.safetensors").is_file()
+    assert not (tmp_path / "out" / "attention.png").exists()
+
+
+def test_no_tracker_where_none_is_wanted(tmp_path: Path, files: dict[str, Any]) -> None:
+    assert run_nli(one_update(files, output_dir=tmp_path, report_to="none")) == 0
+    assert not list(tmp_path.rglob("*tfevents*"))
+
+
+def process_environment(**changes: str) -> dict[str, str]:
+    """The environment of a process of its own, without what another launcher left."""
+    return os.environ | {"OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1", "PYTHONPATH": ""} | changes
+
+
+def start(folder: Path, *words: object, **changes: str) -> "subprocess.Popen[str]":
+    """Python with these words, in this folder."""
+    command = [sys.executable, *map(str, words)]
+    environment = process_environment(**changes)
+    return subprocess.Popen(
+        command, cwd=folder, env=environment, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+
+
+def end(process: "subprocess.Popen[str]") -> str:
+    """What a process wrote to stderr; it must succeed."""
+    written = process.communicate()[1]
+    assert process.returncode == 0, written
+    return written
+
+
+LAUNCH = ("-m", "accelerate.commands.launch", "--num_machines", 1, "--mixed_precision", "no", "--dynamo_backend", "no")
+SCRIPT = REPOSITORY / "run_glue_style" / "run_nli.py"
+
+
+@pytest.mark.slow
+def test_script_trains_on_the_sample_from_a_checkout_that_is_not_installed(tmp_path: Path) -> None:
+    options = QUICK | {"max_train_samples": 128, "num_train_epochs": 1, "evaluations_per_epoch": 1}
+    written = end(start(tmp_path, *LAUNCH, "--num_processes", 1, "--cpu", SCRIPT, *as_words(options)))
+    results = read_results(tmp_path / "runs" / "dsa-single-snli")
+    assert results["data"]["validation"]["rows"] == 9842
+    assert results["data"]["test"]["rows"] == 9824
+    assert results["vectors"] == "glove.6B.100d.sample.zip"
+    assert "baseline on validation: static-cnn-snli" in written
+    assert "pipeline('text-classification', 'runs/dsa-single-snli')" in written
+
+
+def wait_for(found: Callable[[], object], process: "subprocess.Popen[str]") -> None:
+    while not found():
+        assert process.poll() is None, process.communicate()[1]
+        time.sleep(0.02)
+
+
+@pytest.mark.slow
+def test_killed_and_interrupted_process_goes_on_to_the_same_model(tmp_path: Path, files: dict[str, Any]) -> None:
+    options = LEARNING | files | {"average_decay": 0.9, "gradient_accumulation_steps": 2, "checkpointing_steps": 7}
+    options |= {"num_train_epochs": 60, "cpu": True}
+    words = {name: [SCRIPT, *as_words(options | {"output_dir": tmp_path / name})] for name in ("whole", "stopped")}
+    end(start(tmp_path, *words["whole"]))
+    checkpoints = tmp_path / "stopped" / "checkpoints"
+    for number, signal_number in ((1, signal.SIGKILL), (2, signal.SIGINT), (3, signal.SIGTERM)):
+        seen = set(checkpoints.glob("step-*"))
+        process = start(tmp_path, *words["stopped"])
+        wait_for(lambda seen=seen: len(set(checkpoints.glob("step-*")) - seen) >= 2, process)  # type: ignore[misc]
+        process.send_signal(signal_number)
+        written = process.communicate()[1]
+        assert process.returncode == (-9 if number == 1 else 130), written
+        assert ("Stopped; the checkpoint is written" in written) == (number > 1)
+        assert "Traceback" not in written
+        assert [path.name for path in (tmp_path / "stopped").iterdir()] == ["checkpoints"]
+        assert len(list(checkpoints.glob("step-*"))) <= 3 - (number > 1)  # a kill may fall between writing and deleting
+    assert "Going on from" in end(start(tmp_path, *words["stopped"]))
+    whole, stopped = (read_results(tmp_path / name) for name in ("whole", "stopped"))
+    for results in (whole, stopped):
+        for varying in ("train_seconds", "total_seconds", "words_per_second", "command"):
+            del results[varying]
+    assert whole == stopped
+    weights = [load_file(tmp_path / name / "model.safetensors") for name in ("whole", "stopped")]
+    assert same_tensors(*weights)
+    assert not checkpoints.exists()
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        port: int = found.getsockname()[1]
+    return port
+
+
+@pytest.mark.slow
+def test_two_processes_train_one_model(tmp_path: Path, files: dict[str, Any]) -> None:
+    options = QUICK | files | {"output_dir": tmp_path / "run", "num_train_epochs": 2, "average_decay": 0.9}
+    file = REPOSITORY / "configuration" / "accelerate" / "several_cpu_processes.yaml"
+    launch = ["-m", "accelerate.commands.launch", "--config_file", file, "--main_process_port", free_port()]
+    written = end(start(tmp_path, *launch, SCRIPT, "--cpu", *as_words(options)))
+    results = read_results(tmp_path / "run")
+    assert results["processes"] == 2
+    assert results["steps"] == 2 * 5  # 300 rows, 64 at a time
+    # Every row is scored once, though the splits do not divide evenly.
+    for split in ("validation", "test"):
+        rows = np.array(results["metrics"][split]["confusion_matrix"])
+        counts = [sum(row["label"] == label for row in pairs(split)[: COUNTS[split]]) for label in range(3)]
+        assert rows.sum(1).tolist() == counts
+    assert len(re.findall(r"training: +0%", written)) == 1
+    assert len(re.findall(r"test: accuracy", written)) == 1
+
+
+@pytest.mark.slow
+def test_processes_that_do_not_know_each_other_are_refused(tmp_path: Path, files: dict[str, Any]) -> None:
+    options = one_update(files, output_dir=tmp_path / "run")
+    launch = ["-m", "torch.distributed.run", "--nproc_per_node", 2, "--master_port", free_port()]
+    process = start(tmp_path, *launch, SCRIPT, *as_words(options), ACCELERATE_USE_CPU="false", CUDA_VISIBLE_DEVICES="")
+    written = process.communicate()[1]
+    assert process.returncode != 0
+    assert "error: The launcher started 2 processes, but accelerate sees 1" in written
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(
+    importlib.util.find_spec("hatchling") is None, reason="hatchling, which builds the wheel, is not here"
+)
+def test_installed_wheel_trains_on_the_sample_in_an_empty_folder(tmp_path: Path) -> None:
+    pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
+    build = [
+        *pip,
+        "wheel",
+        "--no-deps",
+        "--no-build-isolation",
+        "--wheel-dir",
+        str(tmp_path / "wheel"),
+        str(REPOSITORY),
+    ]
+    subprocess.run(build, check=True, capture_output=True)
+    (wheel,) = (tmp_path / "wheel").glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        names = set(archive.namelist())
+    for path in [*SAMPLE_FILES.values(), *(REPOSITORY / "run_glue_style" / "sample").glob("*.[jz]*")]:
+        assert f"run_glue_style/sample/{path.name}" in names
+    shipped = {path.relative_to(REPOSITORY).as_posix() for path in (REPOSITORY / "configuration").rglob("*.*")}
+    assert {f"run_glue_style/{name}" for name in shipped} <= names
+    assert not any("test" in Path(name).parts[0] for name in names)
+    site = tmp_path / "site"
+    subprocess.run([*pip, "install", "--no-deps", "--target", str(site), str(wheel)], check=True, capture_output=True)
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    options = QUICK | {"max_train_samples": 128, "max_train_steps": 2}
+    launch = [*LAUNCH, "--num_processes", 1, "--cpu", "-m", "run_glue_style.run_nli"]
+    end(start(empty, *launch, *as_words(options), PYTHONPATH=str(site)))
+    assert read_results(empty / "runs" / "dsa-single-snli")["steps"] == 2
+    code = "from modeling_dsa.shipped import settings as s; print(s.CONFIGURATION, s.__file__, s.setting_names())"
+    shown = subprocess.run(
+        [sys.executable, "-c", code], cwd=empty, env=process_environment(PYTHONPATH=str(site)), capture_output=True,
+        text=True, check=True,
+    ).stdout  # fmt: skip
+    assert str(site / "modeling_dsa" / "shipped" / "configuration") in shown
+    assert str(site / "modeling_dsa") in shown
+    assert "dsa-single-snli" in shown

@@ -1,0 +1,204 @@
+"""How defaults, recipe and command line set the options, and what a mistake is answered with."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+
+from modeling_dsa import DSAConfig
+from run_glue_style.run_nli import DataArguments
+from run_glue_style.training.arguments import ModelArguments, RunArguments, TrainingRecipe, parse_arguments
+
+DECIDED_BY_DATA = {"vocab_size", "sentences_per_row"}
+CONFIG_FIELDS = set(DSAConfig.__annotations__) - DECIDED_BY_DATA - {
+    "model_type", "pad_token_id", "sep_token_id", "tie_word_embeddings"
+}  # fmt: skip
+
+WriteRecipe = Callable[[str], Path]
+
+
+@dataclass
+class TaskArguments:
+    """Options of a script."""
+
+    _argument_group_name: ClassVar[str] = "task"
+
+    colour: str = field(default="red", metadata={"help": "Which colour."})
+
+
+@pytest.fixture
+def write_recipe(tmp_path: Path) -> WriteRecipe:
+    def write(content: str) -> Path:
+        path = tmp_path / "mine.yaml"
+        path.write_text(content, "utf-8")
+        return path
+
+    return write
+
+
+def parse(*words: object) -> tuple[Any, ModelArguments, TrainingRecipe, RunArguments, dict[str, Any]]:
+    task, model, recipe, run, overrides = parse_arguments([TaskArguments], "Does it.", [str(word) for word in words])
+    return task, model, recipe, run, overrides
+
+
+def refused(capsys: pytest.CaptureFixture[str], *words: object) -> str:
+    """The one sentence with which a command line is refused."""
+    with pytest.raises(SystemExit) as caught:
+        parse(*words)
+    assert caught.value.code == 2
+    written = capsys.readouterr()
+    assert not written.out
+    sentence, hint = written.err.splitlines()
+    assert sentence.startswith("error: ")
+    assert "--help" in hint
+    return sentence
+
+
+def test_defaults() -> None:
+    task, model, recipe, run, overrides = parse()
+    assert (task, model, recipe, run) == (TaskArguments(), ModelArguments(), TrainingRecipe(), RunArguments())
+    assert overrides == {}
+
+
+def test_recipe_wins_over_defaults_and_the_command_line_over_the_recipe(write_recipe: WriteRecipe) -> None:
+    path = write_recipe("learning_rate: 2e-3\nschedule: plateau\nseed: 4\ncolour: blue\nmax_train_steps: null\n")
+    task, _, recipe, run, _ = parse("--seed", 5, "--recipe", path, "--schedule", "linear")
+    assert (recipe.learning_rate, recipe.schedule, run.seed, task.colour) == (2e-3, "linear", 5, "blue")
+    assert recipe.max_train_steps is None
+    assert recipe.weight_decay == TrainingRecipe().weight_decay
+
+
+def test_setting_brings_its_recipe_and_another_can_take_its_place(write_recipe: WriteRecipe) -> None:
+    assert parse("--setting", "dsa-single-snli")[2].schedule == "plateau"
+    path = write_recipe("schedule: constant\n")
+    recipe = parse("--setting", "dsa-single-snli", "--recipe", path)[2]
+    assert recipe == TrainingRecipe(schedule="constant")
+
+
+def test_words_may_have_hyphens_and_equals_signs() -> None:
+    assert parse("--learning-rate=0.5")[2].learning_rate == 0.5
+
+
+@pytest.mark.parametrize("name", sorted(CONFIG_FIELDS))
+def test_every_config_field_can_be_set_on_the_command_line_and_in_a_recipe(
+    name: str, write_recipe: WriteRecipe
+) -> None:
+    default = getattr(DSAConfig(), name)
+    value: Any
+    if isinstance(default, bool):
+        value = not default
+    elif isinstance(default, int | float):
+        value = default + 1
+    elif isinstance(default, list | tuple):
+        value = ["cosine", "first"] if isinstance(default[0], str) else [7, 9, 11]
+    elif default is None:
+        value = 7
+    else:
+        value = {"pooling": "static", "initializer_scaling": "none", "encoder": "bilstm", "latent": "sentence"}[name]
+    words = value if isinstance(value, list) else [value]
+    overrides = parse(f"--{name}", *words)[4]
+    assert overrides == {name: value}
+    assert type(overrides[name]) is type(value)
+    assert parse("--recipe", write_recipe(f"{name}: {str(value).lower()}\n"))[4] == {name: value}
+
+
+def test_help_is_grouped_and_has_every_option(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        parse_arguments([DataArguments], "Does it.", ["--setting", "unknown", "--help"])
+    assert caught.value.code == 0
+    text = capsys.readouterr().out
+    titles = ["data", "model", "training recipe", "run", "model configuration (default: the setting's)"]
+    places = [re.search(rf"^{re.escape(title)}:$", text, re.MULTILINE) for title in titles]
+    assert all(places)
+    assert [place.start() for place in places if place] == sorted(place.start() for place in places if place)
+    names = {
+        entry.name for kind in (DataArguments, ModelArguments, TrainingRecipe, RunArguments) for entry in fields(kind)
+    }
+    entries = re.findall(r"^  --(\w+)\b(.*?)(?=^  --|^\S|\Z)", text, re.MULTILINE | re.DOTALL)
+    described = {name: " ".join(entry.split()) for name, entry in entries}
+    assert set(described) == names | CONFIG_FIELDS
+    assert all(re.search(r"[a-z]{2,}.* \(default", entry) for entry in described.values())
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--learning_rat", "1"], r"no option '--learning_rat'\. Did you mean '--learning_rate'\?"),
+        (["--learning-rat=1"], r"no option '--learning-rat'\. Did you mean '--learning_rate'\?"),
+        (["--sed", "1"], "no option '--sed'. Did you mean '--seed'"),
+        (["--learn", "1"], "no option '--learn'"),  # no abbreviations
+        (["dsa-single-snli"], "no option 'dsa-single-snli'"),
+        (["--learning_rate", "high"], "--learning_rate.*invalid float value: 'high'"),
+        (["--max_train_steps", "1.5"], "--max_train_steps.*invalid int value: '1.5'"),
+        (["--learning_rate"], "--learning_rate.*expected one argument"),
+        (["--schedule", "plateu"], "--schedule.*invalid choice: 'plateu'.*plateau"),
+        (["--cpu", "perhaps"], "--cpu.*perhaps"),
+        (["--pooling", "median"], "--pooling.*invalid choice: 'median'.*static.*dynamic"),
+        (["--optimizer", "adagrad"], "--optimizer.*invalid choice: 'adagrad'.*adadelta"),
+        (["--vocab_size", "5"], "no option '--vocab_size'"),
+        (["--setting", "dsa-single-sni"], "no setting 'dsa-single-sni'. Did you mean 'dsa-single-snli'"),
+        (["--setting", "zzz"], "no setting 'zzz'. There are: "),
+        (["--recipe", "zzz"], "no recipe 'zzz'"),
+        (["--setting", "dsa-single-snli", "--model_name_or_path", "x"], "either --setting or --model_name_or_path"),
+        (["--vectors", "v.txt", "--model_name_or_path", "x"], "either --vectors or --model_name_or_path"),
+        (["--num_train_epochs", "0"], "num_train_epochs must be greater than 0, got 0.0"),
+        (["--num_train_epochs", "inf"], "num_train_epochs must be greater than 0, got inf"),
+        (["--learning_rate", "nan"], "learning_rate must be greater than 0, got nan"),
+        (["--per_device_train_batch_size", "1"], "per_device_train_batch_size must be at least 2, got 1"),
+        (["--gradient_accumulation_steps", "0"], "gradient_accumulation_steps must be at least 1"),
+        (["--evaluations_per_epoch", "0"], "evaluations_per_epoch must be at least 1"),
+        (["--plateau_patience", "0"], "plateau_patience must be at least 1"),
+        (["--max_train_steps", "0"], "max_train_steps must be at least 1"),
+        (["--max_grad_norm", "-1"], "max_grad_norm must be at least 0"),
+        (["--warmup_ratio", "1"], r"warmup_ratio must lie in \[0, 1\), got 1.0"),
+        (["--average_decay", "1.5"], r"average_decay must lie in \[0, 1\)"),
+        (["--label_smoothing", "-0.1"], r"label_smoothing must lie in \[0, 1\)"),
+        (["--seed", "-1"], "seed must be at least 0, got -1"),
+        (["--checkpointing_steps", "0"], "checkpointing_steps must be at least 1"),
+        (["--max_train_samples", "0"], "max_train_samples must be at least 1"),
+    ],
+)
+def test_mistake_is_one_sentence(capsys: pytest.CaptureFixture[str], words: list[str], message: str) -> None:
+    assert re.search(message, refused(capsys, *words))
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("learning_rte: 1", r"no option '--learning_rte'\. Did you mean '--learning_rate'\?"),
+        ("learn: 1", "no option '--learn'"),
+        ("help: true", "no option '--help'"),
+        ("recipe: other", "no option '--recipe'"),
+        ("learning_rate: high", "invalid float value: 'high'"),
+        ("learning_rate: [1, 2]", "no option '2'"),
+        ("schedule: plateu", "invalid choice: 'plateu'"),
+        ("evaluations_per_epoch: 0", "evaluations_per_epoch must be at least 1"),
+        ("a: [", "is not valid YAML"),
+        ("- a", "must map option names to values"),
+    ],
+)
+def test_mistake_in_a_recipe_names_its_file(
+    capsys: pytest.CaptureFixture[str], write_recipe: WriteRecipe, content: str, message: str
+) -> None:
+    path = write_recipe(content + "\n")
+    sentence = refused(capsys, "--recipe", path)
+    assert re.search(message, sentence)
+    assert sentence.count(str(path)) == 1
+
+
+def test_mistake_of_the_command_line_does_not_name_the_recipe(
+    capsys: pytest.CaptureFixture[str], write_recipe: WriteRecipe
+) -> None:
+    path = write_recipe("seed: 1\n")
+    assert str(path) not in refused(capsys, "--recipe", path, "--learning_rat", "1")
+
+
+def test_a_recipe_does_not_change_what_a_loaded_model_computes() -> None:
+    *_, fresh = parse_arguments([], "", ["--setting", "dsa-single-snli", "--recipe", "modern"])
+    assert fresh["routing_scale"] == 8
+    words = ["--model_name_or_path", "somewhere", "--recipe", "modern", "--hidden_dropout", "0.5"]
+    *_, loaded = parse_arguments([], "", words)
+    assert loaded == {"hidden_dropout": 0.5}

@@ -1,0 +1,621 @@
+"""The training engine: what it trains, and that a run that was stopped ends like one that was not."""
+
+import itertools
+import math
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from safetensors.torch import save_file
+from small_runs import Row, accuracy, same_tensors, small_trainer, tokenized
+from torch import nn
+
+from run_glue_style.training.arguments import RunArguments
+from run_glue_style.training.batch_norm import recalibrate_batch_norm
+from run_glue_style.training.engine import Interrupted, Metrics, Trainer, make_accelerator
+
+NO_NOISE: dict[str, Any] = {"embedding_dropout": 0.0, "hidden_dropout": 0.0, "classifier_dropout": 0.0}
+NO_TRAINING: dict[str, Any] = {"learning_rate": 1e-12, "schedule": "constant", "warmup_ratio": 0.0, "config": NO_NOISE}
+# 100 rows in batches of 16 are 7 batches, the last of 4 rows: 4 updates an epoch, the last of one batch.
+COSINE: dict[str, Any] = {"gradient_accumulation_steps": 2, "average_decay": 0.9, "batch_norm_batches": 2}
+PLATEAU: dict[str, Any] = {
+    "gradient_accumulation_steps": 2,
+    "schedule": "plateau",
+    "optimizer": "adam",
+    "plateau_patience": 1,
+    "plateau_threshold": 0.5,
+    "early_stopping_patience": 5,
+}
+BATCHES, UPDATES = 21, 12
+
+
+class Order(list[Row]):
+    """Rows that remember in which order they were read."""
+
+    def __init__(self, rows: list[Row]) -> None:
+        super().__init__(rows)
+        self.read: list[int] = []
+
+    def __getitem__(self, index: Any) -> Any:
+        self.read.append(index)
+        return super().__getitem__(index)
+
+
+class CrashError(Exception):
+    pass
+
+
+def at_batch(trainer: Trainer, number: int, action: Callable[[], None]) -> None:
+    """Do something in the training batch of that number, counted from 1."""
+    count = 0
+
+    def hook(model: nn.Module, _inputs: object) -> None:
+        nonlocal count
+        count += model.training
+        if model.training and count == number:
+            action()
+
+    trainer.unwrapped_model().register_forward_pre_hook(hook)
+
+
+def send(number: int) -> Callable[[], None]:
+    return lambda: os.kill(os.getpid(), number)
+
+
+def crash() -> None:
+    raise CrashError
+
+
+def final_state(trainer: Trainer) -> dict[str, Any]:
+    """All that a run ends with, but for times."""
+    progress = {key: value for key, value in vars(trainer.progress).items() if key != "seconds"}
+    return {
+        "weights": dict(trainer.unwrapped_model().state_dict()),
+        "optimizer": trainer.optimizer.state_dict(),
+        "scheduler": {key: value for key, value in trainer.scheduler.state_dict().items() if key != "lr_lambdas"},
+        "average": trainer.average.state_dict() if trainer.average is not None else None,
+        "progress": progress,
+    }
+
+
+@pytest.fixture(scope="module")
+def whole_runs(tmp_path_factory: pytest.TempPathFactory) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    """Final states of runs that nothing stopped."""
+    done: dict[str, dict[str, Any]] = {}
+
+    def run(recipe: dict[str, Any]) -> dict[str, Any]:
+        key = str(recipe)
+        if key not in done:
+            trainer = small_trainer(tmp_path_factory.mktemp("whole"), **recipe)
+            trainer.train()
+            done[key] = final_state(trainer)
+        return done[key]
+
+    return run
+
+
+# Batch 5 is in update 3, between two evaluations; 7 is the last of an epoch, 8 the first of the next, 21 the last.
+@pytest.mark.parametrize("batch", [3, 5, 7, 8, 14, 21])
+@pytest.mark.parametrize("recipe", [COSINE, PLATEAU], ids=["cosine", "plateau"])
+def test_interrupted_run_ends_bit_for_bit_like_a_whole_one(
+    tmp_path: Path, whole_runs: Callable[[dict[str, Any]], dict[str, Any]], recipe: dict[str, Any], batch: int
+) -> None:
+    whole = whole_runs(recipe)
+    assert whole["progress"]["step"] == UPDATES
+    trainer = small_trainer(tmp_path, **recipe)
+    at_batch(trainer, batch, send(signal.SIGINT if batch % 2 else signal.SIGTERM))
+    with pytest.raises(Interrupted):
+        trainer.train()
+    assert trainer.progress.step == [2, 3, 4, 5, 8, 12][[3, 5, 7, 8, 14, 21].index(batch)]
+    torch.manual_seed(12345)  # a new process has another state of everything
+    resumed = small_trainer(tmp_path, **recipe)
+    resumed.train()
+    assert same_tensors(final_state(resumed), whole)
+
+
+@pytest.mark.parametrize("batch", [2, 6, 9, 20])
+def test_crashed_run_goes_on_from_its_last_checkpoint(
+    tmp_path: Path, whole_runs: Callable[[dict[str, Any]], dict[str, Any]], batch: int
+) -> None:
+    trainer = small_trainer(tmp_path, run={"checkpointing_steps": 3}, **COSINE)
+    at_batch(trainer, batch, crash)
+    with pytest.raises(CrashError):
+        trainer.train()
+    resumed = small_trainer(tmp_path, run={"checkpointing_steps": 3}, **COSINE)
+    resumed.train()
+    assert same_tensors(final_state(resumed), whole_runs(COSINE))
+
+
+# Batch 3 ends in the middle of a group.
+@pytest.mark.parametrize("batch", [3, 7, 12])
+def test_interrupted_run_over_groups_ends_bit_for_bit_like_a_whole_one(tmp_path: Path, batch: int) -> None:
+    groups = [row % 9 for row in range(100)]
+    whole = small_trainer(tmp_path / "whole", groups=groups, **COSINE)
+    whole.train()
+    trainer = small_trainer(tmp_path / "stopped", groups=groups, **COSINE)
+    at_batch(trainer, batch, send(signal.SIGTERM))
+    with pytest.raises(Interrupted):
+        trainer.train()
+    torch.manual_seed(12345)
+    resumed = small_trainer(tmp_path / "stopped", groups=groups, **COSINE)
+    resumed.train()
+    assert same_tensors(final_state(resumed), final_state(whole))
+
+
+def test_run_may_be_interrupted_many_times(
+    tmp_path: Path, whole_runs: Callable[[dict[str, Any]], dict[str, Any]]
+) -> None:
+    for stop in range(1, UPDATES + 1):
+        trainer = small_trainer(tmp_path, **COSINE)
+        at_batch(trainer, 1, send(signal.SIGTERM))
+        with pytest.raises(Interrupted):
+            trainer.train()
+        assert trainer.progress.step == stop
+    resumed = small_trainer(tmp_path, **COSINE)
+    resumed.train()
+    assert same_tensors(final_state(resumed), whole_runs(COSINE))
+
+
+def test_resumed_run_takes_the_best_weights_of_its_checkpoint_and_clears_what_a_killed_one_left(
+    tmp_path: Path, whole_runs: Callable[[dict[str, Any]], dict[str, Any]]
+) -> None:
+    trainer = small_trainer(tmp_path, **COSINE)
+    at_batch(trainer, BATCHES, send(signal.SIGTERM))
+    with pytest.raises(Interrupted):
+        trainer.train()
+    checkpoints = tmp_path / "checkpoints"
+    # A run that was killed after it found new best weights, and while it wrote a checkpoint.
+    save_file({"unknown": torch.zeros(1)}, checkpoints / "best.safetensors")
+    (checkpoints / ".best.safetensors").write_bytes(b"half")
+    (checkpoints / ".step-99").mkdir()
+    (checkpoints / ".step-99" / "model.safetensors").write_bytes(b"half")
+    resumed = small_trainer(tmp_path, **COSINE)
+    resumed.train()
+    assert same_tensors(final_state(resumed), whole_runs(COSINE))
+    assert not list(checkpoints.glob(".*"))
+
+
+def test_two_checkpoints_are_kept_and_none_after_the_end(tmp_path: Path) -> None:
+    seen: list[list[str]] = []
+
+    def look() -> None:
+        seen.append(sorted(path.name for path in (tmp_path / "checkpoints").glob("*step-*")))
+
+    trainer = small_trainer(tmp_path, num_train_epochs=1, run={"checkpointing_steps": 1})
+    for batch in range(1, 8):
+        at_batch(trainer, batch, look)
+    trainer.train()
+    assert seen[:4] == [[], ["step-1"], ["step-1", "step-2"], ["step-2", "step-3"]]
+    assert seen[-1] == ["step-5", "step-6"]
+    trainer.finish()
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"learning_rate": 1e-4}, "recipe.learning_rate is 0.005, not 0.0001"),
+        ({"run": {"seed": 3}}, "seed is 0, not 3"),
+    ],
+)
+def test_other_options_are_refused_with_the_field_that_differs(
+    tmp_path: Path, changes: dict[str, Any], field: str
+) -> None:
+    trainer = small_trainer(tmp_path)
+    at_batch(trainer, 1, send(signal.SIGINT))
+    with pytest.raises(Interrupted):
+        trainer.train()
+    with pytest.raises(ValueError, match=f"{field}.*--overwrite_output_dir"):
+        small_trainer(tmp_path, **changes).train()
+    assert (tmp_path / "checkpoints" / "step-1").is_dir()
+
+
+def test_signals_do_what_they_did_before_once_training_is_over(tmp_path: Path) -> None:
+    before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
+    trainer = small_trainer(tmp_path)
+    at_batch(trainer, 1, send(signal.SIGINT))
+    with pytest.raises(Interrupted):
+        trainer.train()
+    assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == before
+
+
+def test_second_interrupt_stops_at_once(tmp_path: Path) -> None:
+    trainer = small_trainer(tmp_path)
+    at_batch(trainer, 1, lambda: [send(signal.SIGINT)(), send(signal.SIGINT)()])  # type: ignore[arg-type]
+    with pytest.raises(KeyboardInterrupt):
+        trainer.train()
+
+
+def test_accumulated_batches_update_like_one_large_batch(tmp_path: Path) -> None:
+    """The mean over all rows of an update, also of the last one of an epoch: 8 + 2 rows against 10.
+
+    In float64 the two differ by rounding only, and Adam's division by the gradient's size carries that to the weights.
+    """
+    rows = tokenized("train", 90)
+    config = NO_NOISE | {"classifier_hidden_sizes": []}  # no batch normalisation, which sees each batch alone
+    trainers = [
+        small_trainer(
+            tmp_path / str(count),
+            train_rows=rows,
+            dtype=torch.float64,
+            config=config,
+            per_device_train_batch_size=16 // count,
+            gradient_accumulation_steps=count,
+            num_train_epochs=2,
+        )
+        for count in (1, 2)
+    ]
+    weights, losses = [], []
+    for trainer in trainers:
+        trainer.train()
+        weights.append(trainer.unwrapped_model().state_dict())
+        losses.append([record["train_loss"] for record in trainer.progress.history])
+    assert trainers[0].progress.step == trainers[1].progress.step == 12
+    for name in weights[0]:
+        torch.testing.assert_close(weights[0][name], weights[1][name], rtol=0, atol=1e-8)
+    assert losses[0] == pytest.approx(losses[1], abs=1e-9)
+
+
+def test_word_table_is_neither_optimised_nor_changed(tmp_path: Path) -> None:
+    trainer = small_trainer(tmp_path, optimizer="adam", weight_decay=0.1, average_decay=0.5, num_train_epochs=1)
+    model = trainer.unwrapped_model()
+    table = model.get_parameter("dsa.embed_tokens.weight")
+    before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    optimized = [parameter for group in trainer.optimizer.param_groups for parameter in group["params"]]
+    assert all(parameter is not table for parameter in optimized)
+    assert {id(parameter) for parameter in optimized} == {id(p) for p in model.parameters() if p is not table}
+    trainer.train()
+    assert torch.equal(table, before["dsa.embed_tokens.weight"])
+    assert not torch.equal(model.state_dict()["classifier.1.weight"], before["classifier.1.weight"])
+
+
+def test_adamw_decays_matrices_only(tmp_path: Path) -> None:
+    decayed, others = small_trainer(tmp_path, weight_decay=0.2).optimizer.param_groups
+    assert decayed["weight_decay"] == 0.2
+    assert others["weight_decay"] == 0.0
+    assert {parameter.ndim for parameter in others["params"]} == {1}
+    assert min(parameter.ndim for parameter in decayed["params"]) == 2
+
+
+def test_training_loss_falls(tmp_path: Path) -> None:
+    trainer = small_trainer(tmp_path, num_train_epochs=12, config=NO_NOISE)
+    history = trainer.train().history
+    assert history[-1]["train_loss"] < 0.7 * history[0]["train_loss"]
+
+
+def test_label_smoothing_is_that_of_the_formula(tmp_path: Path) -> None:
+    rows = tokenized("train", 40)
+    trainer = small_trainer(
+        tmp_path,
+        train_rows=rows,
+        per_device_train_batch_size=40,
+        label_smoothing=0.2,
+        num_train_epochs=1,
+        config=NO_NOISE,
+    )
+    batch = trainer.collate(rows)
+    model = trainer.unwrapped_model()
+    with torch.no_grad():
+        logs = F.log_softmax(model.train()(**{key: batch[key] for key in batch if key != "labels"}).logits, dim=-1)
+    right = logs[torch.arange(40), batch["labels"]]
+    expected = -(0.8 * right + 0.2 * logs.mean(-1)).mean()
+    assert trainer.train().history[0]["train_loss"] == pytest.approx(expected.item(), abs=1e-5)
+
+
+def test_plateau_halves_after_exactly_plateau_patience_checks(tmp_path: Path) -> None:
+    recipe = NO_TRAINING | {
+        "schedule": "plateau",
+        "plateau_patience": 2,
+        "plateau_threshold": 1.0,
+        "learning_rate": 1e-3,
+    }
+    # At a threshold of 1 no check after the first one counts as better.
+    trainer = small_trainer(tmp_path, **recipe, num_train_epochs=8, evaluations_per_epoch=1)
+    rates = [record["learning_rate"] for record in trainer.train().history]
+    assert rates == [1e-3] * 3 + [5e-4] * 2 + [2.5e-4] * 2 + [1.25e-4]
+
+
+def test_plateau_keeps_the_rate_while_the_loss_falls_enough(tmp_path: Path) -> None:
+    trainer = small_trainer(
+        tmp_path, schedule="plateau", plateau_patience=1, plateau_threshold=0.0, num_train_epochs=4, config=NO_NOISE,
+        evaluations_per_epoch=1,
+    )  # fmt: skip
+    history = trainer.train().history
+    losses = [record["train_loss"] for record in history]
+    assert losses == sorted(losses, reverse=True)
+    assert {record["learning_rate"] for record in history} == {5e-3}
+
+
+@pytest.mark.parametrize(
+    ("schedule", "expected"),
+    [
+        ("cosine", lambda step: (1 + math.cos(math.pi * (step - 4) / 17)) / 2),
+        ("linear", lambda step: (21 - step) / 17),
+        ("constant", lambda step: 1.0),
+    ],
+)
+def test_rate_rises_and_then_follows_its_schedule(
+    tmp_path: Path, schedule: str, expected: Callable[[int], float]
+) -> None:
+    trainer = small_trainer(tmp_path, schedule=schedule, warmup_ratio=0.2, evaluations_per_epoch=7)
+    for record in trainer.train().history:
+        step = record["step"]
+        share = step / 4 if step <= 4 else expected(step)
+        assert record["learning_rate"] == pytest.approx(5e-3 * share)
+
+
+def test_early_stopping_counts_evaluations_without_a_new_best_also_over_an_interrupt(tmp_path: Path) -> None:
+    settings = NO_TRAINING | {"early_stopping_patience": 2, "evaluations_per_epoch": 7, "schedule": "constant"}
+
+    def scripted() -> Callable[[np.ndarray, np.ndarray], Metrics]:
+        return lambda predictions, references: {"accuracy": 0.5}
+
+    whole = small_trainer(tmp_path / "whole", compute_metrics=scripted(), **settings)
+    assert whole.train().step == 3
+    stopped = small_trainer(tmp_path / "stopped", compute_metrics=scripted(), **settings)
+    at_batch(stopped, 2, send(signal.SIGTERM))
+    with pytest.raises(Interrupted):
+        stopped.train()
+    assert stopped.progress.stale == 1
+    resumed = small_trainer(tmp_path / "stopped", compute_metrics=scripted(), **settings)
+    assert resumed.train().step == 3
+    # A run that is over trains no further when it is started again.
+    again = small_trainer(tmp_path / "stopped", compute_metrics=scripted(), **settings)
+    assert again.train().step == 3
+
+
+def test_chosen_metric_chooses_the_best_weights(tmp_path: Path) -> None:
+    scores = iter([0.2, 0.1, 0.7, 0.6])
+
+    def compute(predictions: np.ndarray, references: np.ndarray) -> Metrics:
+        value = next(scores)
+        return {"accuracy": 1 - value, "macro_f1": value, "per_class": {}}
+
+    trainer = small_trainer(tmp_path, compute_metrics=compute, metric_for_best_model="macro_f1", num_train_epochs=2)
+    progress = trainer.train()
+    assert progress.best is not None
+    assert (progress.best["macro_f1"], progress.best["step"]) == (0.7, progress.history[2]["step"])
+    assert [record["validation_macro_f1"] for record in progress.history] == [0.2, 0.1, 0.7, 0.6]
+    assert progress.stale == 1
+
+
+@pytest.mark.parametrize("name", ["f1", "loss", "per_class"])
+def test_metric_that_is_not_there_is_refused_with_those_that_are(tmp_path: Path, name: str) -> None:
+    def compute(predictions: np.ndarray, references: np.ndarray) -> Metrics:
+        return {"accuracy": 0.5, "macro_f1": 0.5, "per_class": {}}
+
+    trainer = small_trainer(tmp_path, compute_metrics=compute, metric_for_best_model=name)
+    with pytest.raises(ValueError, match=f"no metric '{name}' to choose.* give one of accuracy, macro_f1"):
+        trainer.train()
+
+
+def test_adadelta_updates_as_in_its_paper_with_l2(tmp_path: Path) -> None:
+    rows = tokenized("train", 16)
+    recipe: dict[str, Any] = {"optimizer": "adadelta", "learning_rate": 1.0, "weight_decay": 0.1, "max_grad_norm": 0.0}
+    recipe |= {"schedule": "constant", "warmup_ratio": 0.0, "num_train_epochs": 1}
+    trainer = small_trainer(tmp_path, train_rows=rows, config=NO_NOISE, dtype=torch.float64, **recipe)
+    model = trainer.unwrapped_model()
+    before = {name: tensor.detach().clone() for name, tensor in model.named_parameters() if tensor.requires_grad}
+    model.train()(**trainer.collate(rows)).loss.backward()
+    gradients = {name: model.get_parameter(name).grad for name in before}
+    model.zero_grad()
+    trainer.train()
+    for name, old in before.items():
+        gradient = gradients[name]
+        assert gradient is not None
+        total = gradient + 0.1 * old  # L2
+        # Zeiler (2012), Algorithm 1, first step: no update yet has a mean square, and rho is 0.9.
+        step = (1e-6 / (0.1 * total**2 + 1e-6)).sqrt() * total
+        torch.testing.assert_close(model.get_parameter(name).detach(), old - step, rtol=0, atol=1e-9)
+
+
+def test_batch_norm_statistics_are_those_without_dropout(tmp_path: Path) -> None:
+    trainer = small_trainer(tmp_path, batch_norm_batches=3, num_train_epochs=1)
+    trainer.train()
+    model = trainer.unwrapped_model()
+    kept = {name: buffer.clone() for name, buffer in model.named_buffers()}
+    recalibrate_batch_norm(model, trainer.calibration_loader)  # no dropout: the same batches give the same statistics
+    assert kept.keys() == dict(model.named_buffers()).keys()
+    for name, buffer in model.named_buffers():
+        torch.testing.assert_close(buffer, kept[name], msg=name)
+    assert len(trainer.calibration_loader) == 3
+
+
+@pytest.mark.parametrize("average_decay", [0.0, 0.9])
+def test_best_weights_are_kept_and_not_the_last(tmp_path: Path, average_decay: float) -> None:
+    accuracies = iter([0.3, 0.9, 0.9, 0.1, 0.2, 0.4])
+    seen: list[dict[str, torch.Tensor]] = []
+
+    def compute(predictions: np.ndarray, references: np.ndarray) -> Metrics:
+        seen.append({name: tensor.clone() for name, tensor in trainer.unwrapped_model().state_dict().items()})
+        return {"accuracy": next(accuracies)}
+
+    trainer = small_trainer(tmp_path, compute_metrics=compute, average_decay=average_decay)
+    progress = trainer.train()
+    assert len(seen) == 6
+    assert progress.best is not None
+    assert progress.best["accuracy"] == 0.9
+    assert progress.best["step"] == progress.history[1]["step"]
+    assert same_tensors(dict(trainer.unwrapped_model().state_dict()), seen[1])
+    assert not same_tensors(seen[1], seen[5])
+
+
+def test_average_and_not_the_live_weights_are_evaluated(tmp_path: Path) -> None:
+    evaluated: list[torch.Tensor] = []
+
+    def compute(predictions: np.ndarray, references: np.ndarray) -> Metrics:
+        evaluated.append(trainer.unwrapped_model().state_dict()["classifier.1.weight"].clone())
+        return accuracy(predictions, references)
+
+    trainer = small_trainer(tmp_path, compute_metrics=compute, average_decay=0.99, num_train_epochs=1)
+    trained = trainer.unwrapped_model().get_parameter("classifier.1.weight")
+    live = [trained.detach().clone()]
+    for batch in range(2, 8):
+        at_batch(trainer, batch, lambda: live.append(trained.detach().clone()))
+    trainer.train()
+    expected = live[0]
+    for update, weights in enumerate(live[1:5]):  # the first of two evaluations comes after update 4 of 7
+        decay = (1 + update) / (10 + update)
+        expected = decay * expected + (1 - decay) * weights
+    torch.testing.assert_close(evaluated[0], expected)
+    assert not torch.allclose(evaluated[0], live[4])
+
+
+@pytest.mark.parametrize(("times", "steps"), [(1, [7, 14]), (2, [4, 8, 12, 14]), (3, [3, 6, 9, 12, 14])])
+def test_evaluation_comes_several_times_an_epoch_and_at_the_end(tmp_path: Path, times: int, steps: list[int]) -> None:
+    trainer = small_trainer(tmp_path, num_train_epochs=2, evaluations_per_epoch=times)
+    assert [record["step"] for record in trainer.train().history] == steps
+
+
+@pytest.mark.parametrize(
+    ("epochs", "most", "steps"), [(1, 3, 3), (3, 9, 9), (1, 100, 7), (0.5, None, 4), (1.5, None, 11)]
+)
+def test_number_of_updates(tmp_path: Path, epochs: float, most: int | None, steps: int) -> None:
+    progress = small_trainer(tmp_path, num_train_epochs=epochs, max_train_steps=most).train()
+    assert progress.step == progress.history[-1]["step"] == steps
+
+
+def test_every_row_is_read_once_an_epoch_in_an_order_of_seed_and_epoch(tmp_path: Path) -> None:
+    orders: dict[int, list[list[int]]] = {}
+    for seed in (0, 1):
+        rows = Order(tokenized("train", 100))
+        small_trainer(tmp_path / str(seed), train_rows=rows, run={"seed": seed}, num_train_epochs=2).train()
+        orders[seed] = [rows.read[:100], rows.read[100:]]
+    epochs = [*orders[0], *orders[1]]
+    assert all(sorted(order) == list(range(100)) for order in epochs)
+    assert len({tuple(order) for order in epochs}) == 4
+
+
+def test_rows_of_a_group_are_read_one_after_another_in_another_order_each_epoch(tmp_path: Path) -> None:
+    groups = [row % 9 for row in range(100)]
+    rows = Order(tokenized("train", 100))
+    small_trainer(tmp_path, train_rows=rows, groups=groups, num_train_epochs=2).train()
+    epochs = [rows.read[:100], rows.read[100:]]
+    for order in epochs:
+        assert sorted(order) == list(range(100))
+        assert len([group for group, _ in itertools.groupby(groups[row] for row in order)]) == 9
+    assert epochs[0] != epochs[1]
+
+
+def test_calibration_reads_whole_groups_too(tmp_path: Path) -> None:
+    groups = [row % 25 for row in range(100)]  # four rows each, and 16 in a batch
+    rows = Order(tokenized("train", 100))
+    trainer = small_trainer(tmp_path, train_rows=rows, groups=groups, batch_norm_batches=2)
+    assert len(list(trainer.calibration_loader)) == 2
+    assert len({groups[row] for row in rows.read}) == 8
+
+
+def test_same_seed_gives_the_same_weights_and_another_seed_others(tmp_path: Path) -> None:
+    states = []
+    for number, seed in enumerate((7, 7, 2**40)):
+        torch.manual_seed(number)  # what ran before does not matter
+        trainer = small_trainer(tmp_path / str(number), run={"seed": seed}, num_train_epochs=1)
+        trainer.train()
+        states.append(dict(trainer.unwrapped_model().state_dict()))
+    assert same_tensors(states[0], states[1])
+    assert not same_tensors(states[0], states[2])
+
+
+def test_metrics_are_those_of_all_rows(tmp_path: Path) -> None:
+    rows = tokenized("validation", 45)
+    trainer = small_trainer(tmp_path, per_device_eval_batch_size=16, num_train_epochs=1)
+    trainer.train()
+    metrics = trainer.evaluate(rows)
+    batch = trainer.collate(rows)
+    with torch.no_grad():
+        logits = trainer.unwrapped_model()(**batch).logits  # in eval mode since the evaluation
+    assert metrics["accuracy"] == (logits.argmax(-1) == batch["labels"]).sum().item() / 45
+    assert metrics["loss"] == pytest.approx(F.cross_entropy(logits, batch["labels"]).item(), abs=1e-6)
+
+
+def test_bf16_trains_weights_of_float32(tmp_path: Path) -> None:
+    losses = {}
+    for precision in ("no", "bf16"):
+        run = {"mixed_precision": precision}
+        trainer = small_trainer(tmp_path / precision, run=run, num_train_epochs=1, config=NO_NOISE)
+        losses[precision] = [record["train_loss"] for record in trainer.train().history]
+        assert {parameter.dtype for parameter in trainer.unwrapped_model().parameters()} == {torch.float32}
+    assert losses["no"] != losses["bf16"]
+    assert losses["no"] == pytest.approx(losses["bf16"], rel=0.05)  # a bf16 number has 8 bits: about 0.4 %
+
+
+def test_one_row_that_is_left_over_is_not_a_batch(tmp_path: Path) -> None:
+    assert small_trainer(tmp_path, train_rows=tokenized("train", 33), num_train_epochs=2).train().step == 4
+
+
+def test_too_few_rows_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="two rows or more"):
+        small_trainer(tmp_path, train_rows=tokenized("train", 1))
+
+
+def test_progress_bar_is_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    small_trainer(tmp_path, num_train_epochs=1).train()
+    lines = capsys.readouterr().err
+    assert "training" in lines
+    assert "7/7" in lines
+
+
+def test_processes_that_do_not_know_each_other_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    small_trainer(tmp_path)  # leaves the state of one process
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with pytest.raises(ValueError, match=r"started 2 processes, but accelerate sees 1.*give the script --cpu"):
+        make_accelerator(RunArguments(report_to="none"), tmp_path)
+
+
+def test_options_that_do_not_fit_machine_or_launcher_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(ValueError, match="fp16 needs a GPU"):
+        small_trainer(tmp_path, run={"mixed_precision": "fp16"})
+    monkeypatch.setattr("run_glue_style.training.engine._is_installed", lambda package: False)
+    with pytest.raises(ValueError, match="needs the package wandb, which is not installed"):
+        small_trainer(tmp_path, run={"report_to": "wandb"})
+    monkeypatch.setenv("ACCELERATE_GRADIENT_ACCUMULATION_STEPS", "4")
+    with pytest.raises(ValueError, match="not to the launcher"):
+        small_trainer(tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("groups", [0, 7], ids=["rows", "groups"])
+def test_two_processes_train_one_model_and_resume_it_bit_for_bit(tmp_path: Path, groups: int) -> None:
+    """Also where only one process is asked to stop, in the middle of an epoch."""
+
+    def launch(folder: str, file: str, stop: int) -> None:
+        script = str(Path(__file__).with_name("train_in_processes.py"))
+        command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2", script]
+        path = os.pathsep.join([str(Path(__file__).parents[3]), str(Path(__file__).parent)])
+        environment = os.environ | {"ACCELERATE_USE_CPU": "true", "OMP_NUM_THREADS": "1", "PYTHONPATH": path}
+        words = [str(tmp_path / folder), str(tmp_path / file), str(stop), str(groups)]
+        done = subprocess.run([*command, *words], env=environment, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+
+    def load(file: str) -> dict[str, Any]:
+        loaded: dict[str, Any] = torch.load(tmp_path / file, weights_only=False)
+        return loaded
+
+    launch("whole", "whole", 0)
+    first, second = load("whole.0"), load("whole.1")
+    assert first["processes"] == 2
+    assert same_tensors(first["weights"], second["weights"])
+    assert first["history"] == second["history"]
+    assert first["words"] == second["words"]
+    assert first["counts"] == {50}  # each row of the validation split once, though 2 x 16 does not divide 50
+    assert first["table"]
+    assert first["frozen"]
+
+    launch("stopped", "none", 9)
+    assert not list(tmp_path.glob("none*"))
+    launch("stopped", "stopped", 0)
+    resumed = load("stopped.0")
+    assert resumed["resumed"]
+    assert same_tensors(resumed["weights"], first["weights"])
+    assert resumed["history"] == first["history"]
+    assert same_tensors(load("stopped.1")["weights"], first["weights"])

@@ -1,0 +1,222 @@
+"""Several nodes: processes with node ranks of their own, over loopback, train what one process trains."""
+
+import os
+import re
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from safetensors.torch import load_file
+from small_runs import SMALL_SIZES, as_words, read_results, same_tensors, write_pair_files
+
+pytestmark = pytest.mark.slow
+REPOSITORY = Path(__file__).parents[3]
+SCRIPT = REPOSITORY / "run_glue_style" / "run_nli.py"
+CONFIGURATION = REPOSITORY / "configuration"
+# 5 batches of 32 rows and one of 11, which two processes share as 6 and 5.
+COUNTS = {"train": 171, "validation": 60, "test": 50}
+GLOBAL_BATCH, STEPS = 32, 48
+# Each process draws its own masks of dropout, so noise is the one thing that cannot be the same.
+NO_NOISE: dict[str, Any] = {"embedding_dropout": 0, "hidden_dropout": 0, "classifier_dropout": 0}
+RECIPE: dict[str, Any] = {
+    "setting": "dsa-single-snli",
+    **SMALL_SIZES,
+    **NO_NOISE,
+    "num_train_epochs": 8,
+    "evaluations_per_epoch": 1,
+    "optimizer": "adamw",
+    "schedule": "cosine",
+    "learning_rate": 0.001,
+    "mixed_precision": "no",
+    "report_to": "tensorboard",
+}
+
+Process = subprocess.Popen[str]
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """Pairs cut from the sample and vectors of their words, as options. The best weights are those that fit best."""
+    options = write_pair_files(tmp_path_factory.mktemp("data"), COUNTS, 12)
+    return options | {"validation_file": options["train_file"]}
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """That of a process of its own, with a cache of its own."""
+    changes = {"OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1", "PYTHONPATH": ""}
+    changes["HF_DATASETS_CACHE"] = str(tmp_path_factory.mktemp("cache"))
+    changes["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    return os.environ | changes
+
+
+def options_of(files: dict[str, Any], folder: Path, processes: int, **changes: Any) -> list[str]:
+    """The script and its options, with the same global batch for any number of processes."""
+    batch = {"per_device_train_batch_size": GLOBAL_BATCH // processes}
+    return [str(SCRIPT), "--cpu", *as_words(RECIPE | files | batch | {"output_dir": folder} | changes)]
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        port: int = found.getsockname()[1]
+    return port
+
+
+def start(environment: dict[str, str], *words: object) -> Process:
+    command = [sys.executable, *map(str, words)]
+    return subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True, start_new_session=True)
+
+
+def start_nodes(environment: dict[str, str], script: list[str]) -> list[Process]:
+    """A launcher for each of two nodes, by the launch file for several nodes."""
+    file = CONFIGURATION / "accelerate" / "several_nodes.yaml"
+    launch = ["-m", "accelerate.commands.launch", "--config_file", file, "--num_processes", 2]
+    launch += ["--main_process_port", free_port()]
+    return [start(environment, *launch, "--machine_rank", rank, *script) for rank in (0, 1)]
+
+
+def end(*processes: Process) -> list[str]:
+    """What processes wrote to stderr; they must succeed."""
+    written = [process.communicate(timeout=300)[1] for process in processes]
+    assert [process.returncode for process in processes] == [0] * len(processes), "\n".join(written)
+    return written
+
+
+def weights(folder: Path) -> dict[str, Any]:
+    return load_file(folder / "model.safetensors")
+
+
+def wait_for_checkpoints(folder: Path, count: int, processes: list[Process]) -> None:
+    """Wait until processes have written so many."""
+    seen: set[str] = set()
+    while len(seen) < count:
+        assert all(process.poll() is None for process in processes), end(*processes)
+        seen |= {path.name for path in (folder / "checkpoints").glob("step-*")}
+        time.sleep(0.02)
+
+
+@pytest.fixture(scope="module")
+def two_nodes(
+    files: dict[str, Any], environment: dict[str, str], tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Path, list[str]]:
+    """Folder of a finished run on two nodes, and what each node wrote to stderr."""
+    folder: Path = tmp_path_factory.mktemp("runs") / "two"
+    return folder, end(*start_nodes(environment, options_of(files, folder, 2)))
+
+
+def assert_same_training(first: Path, second: Path) -> None:
+    """Two runs whose sums have another order: the same updates of the same rows, to 1e-6."""
+    results = [read_results(folder) for folder in (first, second)]
+    assert results[0]["best_step"] == results[1]["best_step"] > results[0]["steps"] / 2
+    for ours, theirs in zip(results[0]["history"], results[1]["history"], strict=True):
+        assert ours == pytest.approx(theirs, abs=1e-6)
+    saved = [weights(folder) for folder in (first, second)]
+    assert saved[0].keys() == saved[1].keys()
+    differences = {
+        name: (tensor.double() - saved[1][name].double()).abs().max().item() for name, tensor in saved[0].items()
+    }
+    assert max(differences.values()) <= 1e-6, differences
+    assert not same_tensors(saved[0]["classifier.1.weight"], saved[1]["classifier.1.weight"].zero_())
+
+
+def test_two_nodes_train_to_the_weights_of_one_process_with_the_same_global_batch(
+    tmp_path: Path, files: dict[str, Any], environment: dict[str, str], two_nodes: tuple[Path, list[str]]
+) -> None:
+    """Batch normalisation and the last batch of an epoch, of unequal shares, included."""
+    end(start(environment, *options_of(files, tmp_path, 1)))
+    results = read_results(two_nodes[0])
+    assert results["processes"] == 2
+    assert results["steps"] == STEPS
+    assert_same_training(tmp_path, two_nodes[0])
+
+
+def test_accumulated_averaged_and_recalibrated_weights_are_those_of_one_process_too(
+    tmp_path: Path, files: dict[str, Any], environment: dict[str, str]
+) -> None:
+    changes = {"gradient_accumulation_steps": 2, "average_decay": 0.9, "batch_norm_batches": 2, "learning_rate": 0.002}
+    end(start(environment, *options_of(files, tmp_path / "one", 1, **changes)))
+    end(*start_nodes(environment, options_of(files, tmp_path / "two", 2, **changes)))
+    assert_same_training(tmp_path / "one", tmp_path / "two")
+
+
+def test_only_the_first_node_writes(two_nodes: tuple[Path, list[str]]) -> None:
+    folder, written = two_nodes
+    assert "training: 100%" in written[0]
+    assert "The model is in" in written[0]
+    assert "training" not in written[1]
+    assert "The model is in" not in written[1]
+    assert len(list(folder.rglob("*tfevents*"))) == 1
+    assert not list(folder.rglob(".*"))
+    assert not (folder / "checkpoints").exists()
+
+
+@pytest.mark.parametrize("node", [0, 1])
+def test_killed_node_ends_the_other_with_an_error_and_the_same_command_goes_on(
+    tmp_path: Path, files: dict[str, Any], environment: dict[str, str], two_nodes: tuple[Path, list[str]], node: int
+) -> None:
+    script = [*options_of(files, tmp_path / "run", 2), "--checkpointing_steps", "1"]
+    nodes = start_nodes(environment, script)
+    wait_for_checkpoints(tmp_path / "run", 3, nodes)
+    launcher = psutil.Process(nodes[node].pid)
+    for process in [launcher, *launcher.children(recursive=True)]:
+        process.kill()
+    # gloo sees a closed connection at once, and the launcher ends within half a minute.
+    written = nodes[1 - node].communicate(timeout=60)[1]
+    assert nodes[1 - node].returncode == 1
+    assert re.search("Connection (closed|reset) by peer", written)
+    assert not (tmp_path / "run" / "all_results.json").exists()
+    written = "".join(end(*start_nodes(environment, script)))
+    assert "Going on from" in written
+    assert same_tensors(weights(tmp_path / "run"), weights(two_nodes[0]))
+
+
+SRUN = """#!/bin/bash
+# SLURM's part: the command once on each node, with the number of the node in the environment.
+[[ $1 == --kill-on-bad-exit=1 ]] || exit 3
+shift
+for ((node = 0; node < SLURM_JOB_NUM_NODES; node++)); do
+    SLURM_NODEID=$node "$@" &
+    tasks+=($!)
+done
+trap 'kill -TERM "${tasks[@]}"' TERM
+for task in "${tasks[@]}"; do
+    wait "$task" || status=$?
+done
+exit "${status:-0}"
+"""
+
+
+def slurm(environment: dict[str, str], folder: Path) -> dict[str, str]:
+    """The environment of a job on two nodes, this machine both of them."""
+    folder.mkdir()
+    for name, text in (("srun", SRUN), ("scontrol", "#!/bin/sh\necho 127.0.0.1\necho 127.0.0.2\n")):
+        (folder / name).write_text(text)
+        (folder / name).chmod(0o755)
+    port = next(port for port in iter(free_port, None) if port < 40000)  # the job's own choice
+    job = {"SLURM_JOB_NUM_NODES": "2", "SLURM_JOB_NODELIST": "node[1-2]", "SLURM_JOB_ID": str(port - 20000)}
+    return environment | job | {"PATH": os.pathsep.join([str(folder), environment["PATH"]])}
+
+
+def test_slurm_job_trains_what_two_nodes_train(
+    tmp_path: Path, files: dict[str, Any], environment: dict[str, str], two_nodes: tuple[Path, list[str]]
+) -> None:
+    command = ["bash", str(CONFIGURATION / "slurm" / "train.sbatch"), *options_of(files, tmp_path / "run", 2)]
+    job = slurm(environment, tmp_path / "bin")
+    done = subprocess.run(command, cwd=REPOSITORY, env=job, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert read_results(tmp_path / "run")["processes"] == 2
+    assert same_tensors(weights(tmp_path / "run"), weights(two_nodes[0]))
+
+
+def test_slurm_job_without_a_script_says_what_is_missing(tmp_path: Path, environment: dict[str, str]) -> None:
+    job = slurm(environment, tmp_path / "bin")
+    command = ["bash", str(CONFIGURATION / "slurm" / "train.sbatch")]
+    done = subprocess.run(command, cwd=REPOSITORY, env=job, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: say what to train")
