@@ -15,7 +15,8 @@ from torch import Tensor, nn
 from tqdm.auto import tqdm
 
 from modeling_dsa import DSAModel
-from run_glue_style.reporting.results import environment, write_json
+from modeling_dsa.files.replacing import write_json
+from run_glue_style.reporting.environment import environment
 
 Name = TypeVar("Name", bound=Hashable)
 Turn = TypeVar("Turn")

@@ -21,11 +21,11 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from modeling_dsa.files.replacing import write_json
 from modeling_dsa.shipped.settings import suggestion
 
 from .reporting.comparison import Comparison, without_options
 from .reporting.published import PublishedTable, read_published
-from .reporting.results import write_json
 from .reporting.tabulate import read_rows, write_comparison
 
 logger = logging.getLogger(__name__)

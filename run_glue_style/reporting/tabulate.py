@@ -12,10 +12,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from modeling_dsa.files.replacing import filled_folder, write_json
+
 from .comparison import Comparison, mean_and_spread
 from .plot import draw_comparison
 from .published import read_published
-from .results import filled_folder, write_json
 
 
 def read_rows(folder: Path) -> dict[str, list[dict[str, Any]]]:

@@ -24,11 +24,12 @@ from transformers.utils import logging as transformers_logging
 
 from modeling_dsa import DSAConfig, DSAForSequenceClassification
 from modeling_dsa.explain.drawing import attention_rows, draw_attention
+from modeling_dsa.files.replacing import filled_folder, write_json
 from modeling_dsa.hub.publishing import PLACEHOLDER, NotPushedError, one_line
 from modeling_dsa.shipped.settings import setting_folder
 from modeling_dsa.text.building import build_model, vocabulary_from_texts
+from run_glue_style.reporting.environment import environment
 from run_glue_style.reporting.model_card import write_card
-from run_glue_style.reporting.results import environment, filled_folder, write_json
 from run_glue_style.tasks.metrics import ClassificationMetric
 
 from .arguments import ModelArguments, RunArguments, TrainingRecipe

@@ -1,0 +1,76 @@
+"""Write beside and rename: a file or folder is whole or not there, whatever stops the process."""
+
+import glob
+import json
+import os
+import shutil
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+
+@contextmanager
+def replaced_file(path: Path) -> Iterator[Path]:
+    """A path beside `path`, with the same extension, to write to; at the end of the block it takes the name of `path`.
+
+    Where the block fails, `path` stays as it was and what was written is removed. The folder is made.
+    """
+    beside = _beside(path)
+    try:
+        yield beside
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+@contextmanager
+def filled_folder(folder: Path) -> Iterator[Path]:
+    """A fresh folder beside `folder` to write into; at the end of the block its entries move there, one rename each.
+
+    Where the block fails nothing moves. Other entries of `folder` stay; a folder of the same name is replaced.
+    """
+    beside = _beside(folder)
+    beside.mkdir()
+    try:
+        yield beside
+        folder.mkdir(exist_ok=True)
+        for entry in beside.iterdir():
+            target = folder / entry.name
+            if entry.is_dir() and target.is_dir():
+                shutil.rmtree(target)
+            entry.replace(target)
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)
+
+
+def write_json(content: Any, path: Path) -> None:
+    """Write a JSON file, whole or not at all.
+
+    Raises:
+        ValueError: It holds NaN or an infinity, which JSON has no name for.
+    """
+    with replaced_file(path) as beside:
+        beside.write_text(json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n", encoding="utf-8")
+
+
+def _beside(path: Path) -> Path:
+    """Where this process writes what `path` shall be; what killed processes of this machine left there is removed."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    prefix, name = f".unfinished-{socket.gethostname()}-", path.name
+    for left in path.parent.glob(f"{prefix}*-{glob.escape(name)}"):
+        process = left.name.removeprefix(prefix).removesuffix(f"-{name}")
+        if process.isdecimal() and (int(process) == os.getpid() or not _is_running(int(process))):
+            shutil.rmtree(left) if left.is_dir() else left.unlink(missing_ok=True)
+    return path.with_name(f"{prefix}{os.getpid()}-{name}")
+
+
+def _is_running(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:  # another user's
+        return True
+    return True

@@ -1,0 +1,57 @@
+"""modeling_dsa.files.replacing: whole or not there."""
+
+import contextlib
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from modeling_dsa.files.replacing import filled_folder, replaced_file, write_json
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_a_file_is_whole_or_as_it_was(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "figures.json"
+    write_json({"a": "ä"}, path)
+    with contextlib.suppress(RuntimeError), replaced_file(path) as beside:
+        beside.write_text("half")
+        raise RuntimeError
+    with pytest.raises(ValueError, match="JSON"):
+        write_json({"a": float("nan")}, path)
+    assert path.read_text(encoding="utf-8") == '{\n  "a": "ä"\n}\n'
+    assert names(path.parent) == ["figures.json"]
+
+
+def test_a_folder_is_filled_at_once_or_not(tmp_path: Path) -> None:
+    folder = tmp_path / "model"
+    with filled_folder(folder) as beside:
+        (beside / "onnx").mkdir()
+        (beside / "onnx" / "old").touch()
+        (beside / "config").touch()
+    with contextlib.suppress(RuntimeError), filled_folder(folder) as beside:
+        (beside / "half").touch()
+        raise RuntimeError
+    assert names(folder) == ["config", "onnx"]
+    with filled_folder(folder) as beside:
+        (beside / "onnx").mkdir()
+        (beside / "onnx" / "new").touch()
+    assert names(folder) == ["config", "onnx"]
+    assert names(folder / "onnx") == ["new"]
+    assert names(tmp_path) == ["model"]
+
+
+def test_what_a_killed_process_left_is_removed_and_a_running_ones_is_not(tmp_path: Path) -> None:
+    killed = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, text=True)
+    left = tmp_path / f".unfinished-{socket.gethostname()}-{killed.stdout.strip()}-model"
+    left.mkdir()
+    (left / "half").touch()
+    of_init = tmp_path / f".unfinished-{socket.gethostname()}-1-model"
+    of_init.mkdir()
+    with filled_folder(tmp_path / "model"):
+        assert not left.exists()
+    assert of_init.exists()
