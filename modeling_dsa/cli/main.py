@@ -4,7 +4,6 @@ import argparse
 import logging
 import re
 import sys
-import tempfile
 from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from pathlib import Path
@@ -19,6 +18,7 @@ from modeling_dsa.configuration_dsa import DSAConfig
 from modeling_dsa.encoding.bulk import SHARD_SIZE, BulkOptions, Process, check_output, encode_bulk
 from modeling_dsa.encoding.encoder import BATCH_SIZE, DTYPES, SentenceEncoder
 from modeling_dsa.encoding.sources import open_sentences
+from modeling_dsa.files.model_files import replaced_model
 from modeling_dsa.files.text_files import read_texts
 from modeling_dsa.hub.publishing import PLACEHOLDER, NotPushedError, push_folder, validate
 from modeling_dsa.modeling_dsa import DSAForNLI, DSAForSequenceClassification, DSAModel, DSAPreTrainedModel
@@ -205,10 +205,9 @@ def _whole_number(lowest: int, highest: int) -> Callable[[str], int]:
 
 def _init(arguments: argparse.Namespace) -> None:
     output: Path = arguments.output
-    in_use = output.exists()
-    if in_use and not output.is_dir():
+    if output.exists() and not output.is_dir():
         raise ValueError(f"{output} is a file: give the path of a folder to write.")
-    if in_use and any(output.iterdir()) and not arguments.overwrite:
+    if output.is_dir() and any(output.iterdir()) and not arguments.overwrite:
         raise ValueError(f"{output} is not empty: give --overwrite to replace the model in it, or another folder.")
     config = _config_for(arguments.head, arguments.config)
     if arguments.texts:
@@ -219,16 +218,9 @@ def _init(arguments: argparse.Namespace) -> None:
         tokenizer, vectors = vocabulary_from_vectors(arguments.vectors, arguments.most_frequent)
     model = build_model(HEADS[arguments.head], config, tokenizer, vectors, arguments.seed)
 
-    output.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".dsa-init-", dir=output if in_use else output.parent) as beside:
-        folder = Path(beside) / "model"
+    with replaced_model(output) as folder:
         model.save_pretrained(folder)
         tokenizer.save_pretrained(folder)
-        if in_use:
-            for path in folder.iterdir():
-                path.replace(output / path.name)
-        else:
-            folder.rename(output)
     logger.info(f"{output} holds a {type(model).__name__} with fresh weights, ready to train. Use it:\n")
     logger.info(_example(arguments.head, output))
 

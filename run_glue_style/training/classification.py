@@ -24,7 +24,8 @@ from transformers.utils import logging as transformers_logging
 
 from modeling_dsa import DSAConfig, DSAForSequenceClassification
 from modeling_dsa.explain.drawing import attention_rows, draw_attention
-from modeling_dsa.files.replacing import filled_folder, write_json
+from modeling_dsa.files.model_files import replaced_model
+from modeling_dsa.files.replacing import write_json
 from modeling_dsa.hub.publishing import PLACEHOLDER, NotPushedError, one_line
 from modeling_dsa.shipped.settings import setting_folder
 from modeling_dsa.text.building import build_model, vocabulary_from_texts
@@ -329,7 +330,7 @@ def _save(
     model_id: str,
 ) -> None:
     model = trainer.unwrapped_model()
-    with filled_folder(output_dir) as folder:
+    with replaced_model(output_dir) as folder:
         model.save_pretrained(folder)
         tokenizer.save_pretrained(folder)
         # Rows far apart: neighbours share a premise in SNLI.

@@ -204,12 +204,14 @@ def test_overwriting_deletes_nothing_before_the_data_are_read(
 ) -> None:
     (tmp_path / "all_results.json").write_text("{}")
     (tmp_path / "checkpoints").mkdir()
+    (tmp_path / "onnx").mkdir()
     options = QUICK | files | {"output_dir": tmp_path, "overwrite_output_dir": True}
     assert run_nli(options | {"train_file": tmp_path / "none.jsonl"}) == 2
     assert "none.jsonl" in logged_error(caplog)
-    assert {path.name for path in tmp_path.iterdir()} == {"all_results.json", "checkpoints"}
+    assert {path.name for path in tmp_path.iterdir()} == {"all_results.json", "checkpoints", "onnx"}
     assert run_nli(options) == 0
     assert read_results(tmp_path)["steps"] == 20
+    assert not (tmp_path / "onnx").exists()  # it was the old model's
 
 
 def test_going_on_from_a_model(finished: Path, files: dict[str, Any], tmp_path: Path) -> None:

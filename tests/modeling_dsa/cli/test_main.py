@@ -234,9 +234,13 @@ def test_folder_in_use_is_only_overwritten_when_asked(
     assert init(output, inputs) == 0
     (output / "notes.txt").write_text("mine")
     before = contents(output)
+    (output / "onnx").mkdir()
+    for name in ("onnx/model.onnx", "README.md", "all_results.json"):
+        (output / name).write_text("of the old model")
+    in_use = contents(output)
     assert init(output, inputs, "--seed", 5) == 2
     assert "is not empty: give --overwrite" in caplog.messages[-1]
-    assert contents(output) == before
+    assert contents(output) == in_use
     assert init(output, inputs, "--seed", 5, "--overwrite") == 0
     after = contents(output)
     assert set(after) == set(before)

@@ -1,0 +1,31 @@
+"""A new model in the folder of an old one: what belongs to the old one goes."""
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from .replacing import filled_folder
+
+# What describes or repeats a model's weights, whichever of our commands wrote it; all else is the user's own.
+_OF_ONE_MODEL = (
+    *("onnx", "README.md", "all_results.json", "attention.png"),
+    *("model*.safetensors", "model*.safetensors.index.json", "*_dsa.py"),
+)
+
+
+@contextmanager
+def replaced_model(folder: Path) -> Iterator[Path]:
+    """A fresh folder beside `folder` to save a model into; at the end of the block the model moves to `folder`.
+
+    What an older model left there goes: ONNX files, card, picture, results, weights and code under other names. Files
+    that belong to no model stay. Where the block fails, `folder` stays as it was.
+    """
+    with filled_folder(folder) as beside:
+        yield beside
+        # Before the new files come: a process that is killed in between leaves the old model, and no wrong card.
+        for path in {path for pattern in _OF_ONE_MODEL for path in folder.glob(pattern)}:
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path)
+            elif not (beside / path.name).exists():
+                path.unlink()
