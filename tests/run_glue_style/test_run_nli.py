@@ -1,7 +1,6 @@
 """The NLI script from outside: command line in, folder out."""
 
 import csv
-import importlib.util
 import json
 import os
 import re
@@ -10,7 +9,6 @@ import socket
 import subprocess
 import sys
 import time
-import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -36,7 +34,6 @@ from transformers import BertConfig
 
 from modeling_dsa import DSAForNLI
 from run_glue_style.run_nli import main
-from run_glue_style.sample import SAMPLE_FILES
 from run_glue_style.tasks.metrics import ClassificationMetric
 from run_glue_style.tasks.nli import LABEL_NAMES, fingerprint, load_nli_files
 from run_glue_style.training import classification
@@ -484,45 +481,3 @@ def test_processes_that_do_not_know_each_other_are_refused(tmp_path: Path, files
     assert process.returncode != 0
     assert "error: The launcher started 2 processes, but accelerate sees 1" in written
     assert not (tmp_path / "run").exists()
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(
-    importlib.util.find_spec("hatchling") is None, reason="hatchling, which builds the wheel, is not here"
-)
-def test_installed_wheel_trains_on_the_sample_in_an_empty_folder(tmp_path: Path) -> None:
-    pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
-    build = [
-        *pip,
-        "wheel",
-        "--no-deps",
-        "--no-build-isolation",
-        "--wheel-dir",
-        str(tmp_path / "wheel"),
-        str(REPOSITORY),
-    ]
-    subprocess.run(build, check=True, capture_output=True)
-    (wheel,) = (tmp_path / "wheel").glob("*.whl")
-    with zipfile.ZipFile(wheel) as archive:
-        names = set(archive.namelist())
-    for path in [*SAMPLE_FILES.values(), *(REPOSITORY / "run_glue_style" / "sample").glob("*.[jz]*")]:
-        assert f"run_glue_style/sample/{path.name}" in names
-    shipped = {path.relative_to(REPOSITORY).as_posix() for path in (REPOSITORY / "configuration").rglob("*.*")}
-    assert {f"run_glue_style/{name}" for name in shipped} <= names
-    assert not any("test" in Path(name).parts[0] for name in names)
-    site = tmp_path / "site"
-    subprocess.run([*pip, "install", "--no-deps", "--target", str(site), str(wheel)], check=True, capture_output=True)
-    empty = tmp_path / "empty"
-    empty.mkdir()
-    options = QUICK | {"max_train_samples": 128, "max_train_steps": 2}
-    launch = [*LAUNCH, "--num_processes", 1, "--cpu", "-m", "run_glue_style.run_nli"]
-    end(start(empty, *launch, *as_words(options), PYTHONPATH=str(site)))
-    assert read_results(empty / "runs" / "dsa-single-snli")["steps"] == 2
-    code = "from modeling_dsa.shipped import settings as s; print(s.CONFIGURATION, s.__file__, s.setting_names())"
-    shown = subprocess.run(
-        [sys.executable, "-c", code], cwd=empty, env=process_environment(PYTHONPATH=str(site)), capture_output=True,
-        text=True, check=True,
-    ).stdout  # fmt: skip
-    assert str(site / "modeling_dsa" / "shipped" / "configuration") in shown
-    assert str(site / "modeling_dsa") in shown
-    assert "dsa-single-snli" in shown
