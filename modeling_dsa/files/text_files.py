@@ -3,6 +3,7 @@
 import csv
 import gzip
 import json
+import sys
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -47,8 +48,9 @@ def read_rows(path: Path, columns: Sequence[str] | None = None) -> Rows:
     r"""Read a file's rows one after another; empty lines are no rows.
 
     Args:
-        path: A UTF-8 file: `.jsonl` with one object a line, `.csv`, `.tsv` and tab-separated `.txt` with a header (in
-            these two quotes are plain characters), `.parquet` (which needs pyarrow), each also with `.gz` behind.
+        path: A UTF-8 file: `.jsonl` with one object a line, `.json` with that or one array of objects, `.csv`, `.tsv`
+            and tab-separated `.txt` with a header (in these two quotes are plain characters), `.parquet` (which needs
+            pyarrow), each also with `.gz` behind.
         columns: The columns to read, which the file must have; None reads all that there are.
 
     Returns:
@@ -147,6 +149,22 @@ def _json_rows(path: Path, columns: Sequence[str] | None) -> Rows:
         yield place, {column: row[column] for column in _wanted(place, columns, list(row))}
 
 
+def _json_file_rows(path: Path, columns: Sequence[str] | None) -> Rows:
+    first = next((line for line in _lines(path) if line.strip()), "")
+    if not first.lstrip().startswith("["):
+        yield from _json_rows(path, columns)
+        return
+    try:
+        rows = json.loads("".join(_lines(path)))
+    except json.JSONDecodeError as error:
+        raise ValueError(f"{path}, line {error.lineno} is broken JSON ({error.msg}): fix the file.") from error
+    for number, row in enumerate(rows, 1):
+        location = f"{path}, row {number}"
+        if not isinstance(row, dict):
+            raise ValueError(f"{location} is no JSON object but {repr(row)[:80]}: the array must hold objects.")
+        yield location, {column: row[column] for column in _wanted(location, columns, list(row))}
+
+
 def _tab_rows(path: Path, columns: Sequence[str] | None) -> Rows:
     # Not the csv module: SNLI's sentences have lone quotes, which are plain characters in these files.
     lines = (line.rstrip("\r\n").split("\t") for line in _lines(path))
@@ -154,6 +172,7 @@ def _tab_rows(path: Path, columns: Sequence[str] | None) -> Rows:
 
 
 def _csv_rows(path: Path, columns: Sequence[str] | None) -> Rows:
+    csv.field_size_limit(sys.maxsize)  # a news article may be longer than the module's 131,072 characters
     rows = csv.reader(_lines(path), strict=True)
     try:
         yield from _table_rows(((rows.line_num, fields) for fields in rows), path, columns)
@@ -194,6 +213,7 @@ def _wanted(place: str, columns: Sequence[str] | None, there: Sequence[str]) -> 
 _READERS: dict[str, Callable[[Path, Sequence[str] | None], Rows]] = {
     ".txt": _tab_rows,
     ".jsonl": _json_rows,
+    ".json": _json_file_rows,
     ".csv": _csv_rows,
     ".tsv": _tab_rows,
     ".parquet": _parquet_rows,

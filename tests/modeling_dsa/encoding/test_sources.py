@@ -97,7 +97,7 @@ def test_file_is_read_as_it_is_asked_for(tmp_path: Path) -> None:
         ("a.jsonl", '{"text": 5}', None, "a.jsonl, line 1: 5 is no text: mend the row or name another column."),
         ("a.jsonl", '{"text": "a"', None, "a.jsonl, line 1 is broken JSON"),
         ("a.parquet", "PAR1", None, "a.parquet is no whole Parquet file"),
-        ("a.json", "[]", None, "a.json has an unknown ending: give .txt, .jsonl, .csv, .tsv, .parquet"),
+        ("a.xml", "[]", None, "a.xml has an unknown ending: give .txt, .jsonl, .json, .csv, .tsv, .parquet"),
     ],
 )
 def test_mistakes_of_files_are_told_at_once(

@@ -24,11 +24,13 @@ def test_every_format_gives_the_same_texts(tmp_path: Path) -> None:
     table = pyarrow.table({"id": [1, 2, 3], "text": texts, "other": [other for _, other in rows]})
     pyarrow.parquet.write_table(table, tmp_path / "d.parquet")
     quoted = ((text.replace('"', '""'), other or "") for text, other in rows)
-    objects = (json.dumps({"other": other, "text": text, "id": 1}) for text, other in rows)
+    objects = [json.dumps({"other": other, "text": text, "id": 1}) for text, other in rows]
     paths = [
         write(tmp_path, "a.csv", "\ufefftext,other\r\n" + "".join(f'"{text}",{other}\r\n' for text, other in quoted)),
         write(tmp_path, "b.tsv", "id\ttext\tother\n" + "".join(f"1\t{text}\t{other or ''}\n" for text, other in rows)),
         write(tmp_path, "c.JSONL", "\n\n".join(objects)),
+        write(tmp_path, "c.json", "\n\n".join(objects)),
+        write(tmp_path, "f.json", "\n[" + ",\n".join(objects) + "]"),
         tmp_path / "d.parquet",
     ]
     for path in paths:
@@ -42,18 +44,24 @@ def test_csv_holds_line_ends_in_quotes_and_rows_that_end_early(tmp_path: Path) -
     assert read_texts([write(tmp_path, "a.csv", 'id,text\n1,"a\nb"\n2\n\n3,c\n')], ["text"]) == ["a\nb", "c"]
 
 
+def test_csv_field_has_any_length(tmp_path: Path) -> None:
+    assert read_texts([write(tmp_path, "a.csv", f"text\n{'x' * 200_000}\n")], ["text"]) == ["x" * 200_000]
+
+
 @pytest.mark.parametrize(
     ("name", "content", "columns", "message"),
     [
         (
-            "a.json",
+            "a.xml",
             "",
             ["text"],
-            "a.json has an unknown ending: give .txt, .jsonl, .csv, .tsv, .parquet or one of them with .gz",
+            "a.xml has an unknown ending: give .txt, .jsonl, .json, .csv, .tsv, .parquet or one of them with .gz",
         ),
         ("a.txt", b"good\nbad \xff\n", [], "a.txt, line 2 is not UTF-8"),
         ("a.jsonl", '{"text": "a"}\n{"text": ', ["text"], "a.jsonl, line 2 is broken JSON"),
         ("a.jsonl", '\n["a"]', ["text"], "a.jsonl, line 2 is no JSON object"),
+        ("a.json", '\n[{"text": "a"},\n{"text": ]', ["text"], "a.json, line 3 is broken JSON"),
+        ("a.json", '[{"text": "a"}, 5]', ["text"], "a.json, row 2 is no JSON object but 5"),
         ("a.jsonl", '{"text": "a"}\n{"id": 1, "t": 2}', ["text"], "line 2 has no column 'text': it has id, t."),
         ("a.jsonl", '{"text": 5}', ["text"], "a.jsonl, line 1: 5 is no text"),
         ("a.jsonl", '{"id": 5, "text": "a"}', [], "a.jsonl has the columns id, text: say with --text_columns"),
