@@ -167,6 +167,11 @@ class DSAConfig(PreTrainedConfig):
                 logger.warning(f"DSAConfig has no field '{name}'; did you mean '{guess[0]}'? It is kept but not used.")
 
     @property
+    def is_classifier(self) -> bool:
+        """Whether the model that was saved with this config has classes, and not vectors alone."""
+        return any(name.startswith("DSAFor") for name in self.architectures or ())
+
+    @property
     def classifier_input_size(self) -> int:
         """Width of what the classifier sees of a row."""
         size, heads = self.sentence_embedding_size, self.num_attention_heads

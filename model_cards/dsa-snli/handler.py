@@ -15,10 +15,8 @@ class EndpointHandler:
 
     def __init__(self, path: str = "") -> None:
         """Load the repository in the folder `path`."""
-        architectures = AutoConfig.from_pretrained(path, trust_remote_code=True).architectures or []
-        tasks = ["sentence-embedding"]
-        if any(name.startswith("DSAFor") for name in architectures):
-            tasks.insert(0, "text-classification")
+        is_classifier = AutoConfig.from_pretrained(path, trust_remote_code=True).is_classifier
+        tasks = [*(["text-classification"] if is_classifier else []), "sentence-embedding"]
         self.pipelines: dict[str, Pipeline] = {
             task: pipeline(task, model=path, trust_remote_code=True)  # type: ignore[call-overload]  # a task of our own
             for task in tasks

@@ -10,7 +10,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 from tqdm.auto import tqdm
-from transformers import AutoConfig, AutoModel, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import AutoModel, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
+
+from modeling_dsa.files.model_folder import read_config
 
 VectorType: TypeAlias = Literal["float32", "float16", "int8"]
 Vectors: TypeAlias = np.ndarray[tuple[int, ...], np.dtype[Any]]
@@ -94,9 +96,7 @@ class SentenceEncoder:
             OSError: It holds no model, or cannot be reached.
         """
         options = {"trust_remote_code": trust_remote_code}
-        config = AutoConfig.from_pretrained(name_or_path, **options)
-        if config.model_type != "dsa":
-            raise ValueError(f"{name_or_path} is a model of type {config.model_type!r}: give one of type 'dsa'")
+        read_config(name_or_path)
         model = AutoModel.from_pretrained(name_or_path, **options)
         if device is None:
             device = f"cuda:{os.environ.get('LOCAL_RANK', 0)}" if torch.cuda.is_available() else "cpu"

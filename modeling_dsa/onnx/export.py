@@ -26,8 +26,8 @@ from onnxruntime.quantization import (
 )
 from onnxruntime.quantization.onnx_model import ONNXModel
 from torch import Tensor, nn
-from transformers import AutoConfig, AutoModel, AutoModelForSequenceClassification
 
+from modeling_dsa.files.model_folder import load_as_saved
 from modeling_dsa.modeling_dsa import DSAPreTrainedModel
 
 from .layers import ONNX_ENCODERS
@@ -65,7 +65,7 @@ def export_onnx(
         ValueError: The model cannot be exported, or what came out is not equal to it.
     """
     if not isinstance(model, nn.Module):
-        model = _load(model)
+        model = load_as_saved(model)
     config = model.config
     if config.num_prediction_samples > 0:
         raise ValueError(
@@ -88,12 +88,6 @@ def export_onnx(
             _check_close(reference, files[1])
         (folder / QUANTIZED_FILE).unlink(missing_ok=True)  # it may be an older model's
         return [path.replace(folder / path.name) for path in files]
-
-
-def _load(source: str | PathLike[str]) -> DSAPreTrainedModel:
-    heads = AutoConfig.from_pretrained(source).architectures or ()
-    loader = AutoModelForSequenceClassification if any(name.startswith("DSAFor") for name in heads) else AutoModel
-    return cast(DSAPreTrainedModel, loader.from_pretrained(source))
 
 
 class _Served(nn.Module):

@@ -1,0 +1,72 @@
+"""Whether a folder or a repository of the Hub holds a model of this family, told from its config.json alone."""
+
+import json
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+if TYPE_CHECKING:
+    from modeling_dsa.modeling_dsa import DSAPreTrainedModel
+
+CONFIG = "config.json"
+MODEL_TYPE = "dsa"
+
+
+def read_config(source: str | PathLike[str]) -> dict[str, Any]:
+    """Read the config of a model of this family; neither torch nor transformers is imported for it.
+
+    Args:
+        source: The folder of a saved model, its config.json, or its id on the Hub.
+
+    Raises:
+        OSError: There is no such file, or the Hub cannot be reached.
+        ValueError: The file is not JSON, or that of a model of another family.
+    """
+    path = _find_config(source)
+    try:
+        config = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ValueError(f"{path} is not JSON ({error}): give the folder or Hub id of a saved model.") from error
+    found = config.get("model_type") if isinstance(config, dict) else None
+    if found != MODEL_TYPE:
+        raise ValueError(f"{source} is a model of type {found!r}: give one of type {MODEL_TYPE!r}.")
+    return cast(dict[str, Any], config)
+
+
+def load_as_saved(source: str | PathLike[str]) -> "DSAPreTrainedModel":
+    """Load the classifier of a classifier's folder or repository, or else the encoder.
+
+    Args:
+        source: As for [`read_config`].
+
+    Raises:
+        OSError: As in [`read_config`], or the weights are missing.
+        ValueError: As in [`read_config`], or config and weights do not fit together.
+    """
+    from transformers import AutoConfig, AutoModel, AutoModelForSequenceClassification
+
+    read_config(source)
+    config = AutoConfig.from_pretrained(source)
+    loader = AutoModelForSequenceClassification if config.is_classifier else AutoModel
+    return cast("DSAPreTrainedModel", loader.from_pretrained(source, config=config))
+
+
+def _find_config(source: str | PathLike[str]) -> Path:
+    path = Path(source)
+    if path.is_file():
+        return path
+    if path.is_dir():
+        if not (path / CONFIG).is_file():
+            raise FileNotFoundError(f"{path} has no {CONFIG}: give the folder of a saved model.")
+        return path / CONFIG
+    from huggingface_hub import hf_hub_download
+    from huggingface_hub.errors import HFValidationError
+
+    try:
+        return Path(hf_hub_download(str(source), CONFIG))
+    except (OSError, HFValidationError) as error:
+        reason = str(error).strip().partition("\n")[0].rstrip(".:")
+        raise FileNotFoundError(
+            f"{source} is no folder here, and on the Hub its {CONFIG} cannot be read ({reason}): give a folder or Hub "
+            "id of a saved model."
+        ) from error
