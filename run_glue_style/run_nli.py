@@ -7,17 +7,19 @@ package; --dataset_name or --train_file name others.
 import sys
 from pathlib import Path
 
-if sys.path[0] == str(Path(__file__).resolve().parent):
-    # Python puts a script's own folder first, where its modules would hide packages of the same name.
+if not __package__:  # started by its path: Python searches this folder, and not the repository's root
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 
 from datasets import DatasetDict
 
 from modeling_dsa import DSAForNLI
+from run_glue_style.reporting.reporters import REPORTERS
 from run_glue_style.sample import SAMPLE_FILES, SAMPLE_VECTORS, baseline_line
+from run_glue_style.tasks.arguments import DatasetArguments
+from run_glue_style.tasks.metrics import ClassificationMetric
 from run_glue_style.tasks.nli import LABEL_NAMES, fingerprint, load_nli_dataset, load_nli_files
-from run_glue_style.training.arguments import DatasetArguments, parse_arguments
-from run_glue_style.training.classification import Task, run_script, train_and_evaluate
+from run_glue_style.tasks.task import Task
+from run_glue_style.training.entry import run_script, run_task
 
 
 class DataArguments(DatasetArguments):
@@ -49,14 +51,13 @@ def make_task(arguments: DataArguments) -> Task:
         baseline=baseline_line() if is_sample else None,
         example=("A man is playing a guitar on stage.", "A man is asleep."),
         fingerprint=fingerprint,
+        metrics=(ClassificationMetric(LABEL_NAMES),),
     )
 
 
 def main() -> None:
-    """Read the command line, train, evaluate and say what came out."""
-    data, model, recipe, run, overrides = parse_arguments([DataArguments], __doc__)
-    task = make_task(data)
-    train_and_evaluate(task, model, recipe, run, overrides)
+    """Train, evaluate and report, as the command line says."""
+    run_task(DataArguments, make_task, __doc__, REPORTERS)
 
 
 if __name__ == "__main__":

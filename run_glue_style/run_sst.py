@@ -7,19 +7,22 @@ data set of sentences instead.
 
 import sys
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
-if sys.path[0] == str(Path(__file__).resolve().parent):
-    # Python puts a script's own folder first, where its modules would hide packages of the same name.
+if not __package__:  # started by its path: Python searches this folder, and not the repository's root
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 
 from datasets import DatasetDict
 
 from modeling_dsa import DSAConfig, DSAForSequenceClassification
 from modeling_dsa.shipped.settings import setting_folder
+from run_glue_style.reporting.reporters import REPORTERS
+from run_glue_style.tasks.arguments import DatasetArguments
+from run_glue_style.tasks.metrics import ClassificationMetric
 from run_glue_style.tasks.sst import LABEL_NAMES, Classes, fingerprint, load_sst_dataset, load_sst_files
-from run_glue_style.training.arguments import DatasetArguments, parse_arguments
-from run_glue_style.training.classification import Task, run_script, train_and_evaluate
+from run_glue_style.tasks.task import Task
+from run_glue_style.training.entry import run_script, run_task
 
 
 @dataclass
@@ -62,6 +65,8 @@ def make_task(arguments: DataArguments) -> Task:
         baseline=None,
         example=("A gripping film with a great cast.",),
         fingerprint=fingerprint,
+        metrics=(ClassificationMetric(LABEL_NAMES[classes]),),
+        check_setting=partial(check_setting, classes=classes),
     )
 
 
@@ -77,12 +82,8 @@ def check_setting(setting: str, classes: Classes) -> None:
 
 
 def main() -> None:
-    """Read the command line, train, evaluate and say what came out."""
-    data, model, recipe, run, overrides = parse_arguments([DataArguments], __doc__)
-    task = make_task(data)
-    if model.setting is not None:
-        check_setting(model.setting, data.classes)
-    train_and_evaluate(task, model, recipe, run, overrides)
+    """Train, evaluate and report, as the command line says."""
+    run_task(DataArguments, make_task, __doc__, REPORTERS)
 
 
 if __name__ == "__main__":

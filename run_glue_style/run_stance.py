@@ -10,16 +10,17 @@ from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
-if sys.path[0] == str(Path(__file__).resolve().parent):
-    # Python puts a script's own folder first, where its modules would hide packages of the same name.
+if not __package__:  # started by its path: Python searches this folder, and not the repository's root
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 
 from modeling_dsa import DSAForSequenceClassification
+from run_glue_style.reporting.reporters import REPORTERS
 from run_glue_style.tasks.fnc_score import FNCScore
 from run_glue_style.tasks.labelled_rows import fingerprint
+from run_glue_style.tasks.metrics import ClassificationMetric
 from run_glue_style.tasks.stance import FEATURES, LABEL_NAMES, StanceFiles, check_share, load_stances
-from run_glue_style.training.arguments import parse_arguments
-from run_glue_style.training.classification import Task, run_script, train_and_evaluate
+from run_glue_style.tasks.task import Task
+from run_glue_style.training.entry import run_script, run_task
 
 ORIGINAL_NAMES = {
     "train_stances": "train_stances.csv",
@@ -80,16 +81,14 @@ def make_task(arguments: DataArguments) -> Task:
         fingerprint=partial(fingerprint, columns=list(FEATURES)),
         baseline=None,
         example=("Police find mass graves", "The mayor said that no graves were found."),
-        metrics=(FNCScore(LABEL_NAMES),),
+        metrics=(ClassificationMetric(LABEL_NAMES), FNCScore(LABEL_NAMES)),
         group_column="body",
     )
 
 
 def main() -> None:
-    """Read the command line, train, evaluate and say what came out."""
-    data, model, recipe, run, overrides = parse_arguments([DataArguments], __doc__)
-    task = make_task(data)
-    train_and_evaluate(task, model, recipe, run, overrides)
+    """Train, evaluate and report, as the command line says."""
+    run_task(DataArguments, make_task, __doc__, REPORTERS)
 
 
 if __name__ == "__main__":

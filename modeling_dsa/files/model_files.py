@@ -7,9 +7,11 @@ from pathlib import Path
 
 from .replacing import filled_folder
 
+_RESULTS = "all_results.json"
+
 # What describes or repeats a model's weights, whichever of our commands wrote it; all else is the user's own.
 _OF_ONE_MODEL = (
-    *("onnx", "README.md", "all_results.json", "attention.png"),
+    *("onnx", "README.md", _RESULTS, "attention.png"),
     *("model*.safetensors", "model*.safetensors.index.json", "*_dsa.py"),
 )
 
@@ -21,7 +23,7 @@ def replaced_model(folder: Path) -> Iterator[Path]:
     What an older model left there goes: ONNX files, card, picture, results, weights and code under other names. Files
     that belong to no model stay. Where the block fails, `folder` stays as it was.
     """
-    with filled_folder(folder) as beside:
+    with filled_folder(folder, last=_RESULTS) as beside:  # results tell that a run is complete
         yield beside
         # Before the new files come: a process that is killed in between leaves the old model, and no wrong card.
         for path in {path for pattern in _OF_ONE_MODEL for path in folder.glob(pattern)}:

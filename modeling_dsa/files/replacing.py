@@ -26,17 +26,21 @@ def replaced_file(path: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def filled_folder(folder: Path) -> Iterator[Path]:
+def filled_folder(folder: Path, last: str | None = None) -> Iterator[Path]:
     """A fresh folder beside `folder` to write into; at the end of the block its entries move there, one rename each.
 
     Where the block fails nothing moves. Other entries of `folder` stay; a folder of the same name is replaced.
+
+    Args:
+        folder: Where the entries go; it is made.
+        last: The entry that moves after all others, and so tells that they are there.
     """
     beside = _beside(folder)
     beside.mkdir()
     try:
         yield beside
         folder.mkdir(exist_ok=True)
-        for entry in beside.iterdir():
+        for entry in sorted(beside.iterdir(), key=lambda entry: entry.name == last):
             target = folder / entry.name
             if entry.is_dir() and target.is_dir():
                 shutil.rmtree(target)

@@ -27,6 +27,7 @@ from run_glue_style.tasks import nli as nli_data
 from run_glue_style.tasks import sst as sst_data
 from run_glue_style.tasks import stance as stance_data
 from run_glue_style.training.arguments import TrainingRecipe
+from run_glue_style.training.entry import run_script
 
 from .comparison import mean_and_spread
 from .published import read_published
@@ -492,6 +493,4 @@ def _save(card: ModelCard, path: Path) -> Path:
 
 
 if __name__ == "__main__":
-    from run_glue_style.training.classification import run_script  # not above: it writes cards itself
-
     sys.exit(run_script(main))

@@ -8,106 +8,80 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import datasets
 import evaluate
 import torch
 from accelerate import Accelerator
 from datasets import Dataset, DatasetDict, disable_progress_bars
-from datasets.exceptions import DatasetGenerationError
 from huggingface_hub.errors import StrictDataclassError
-from safetensors import SafetensorError
 from safetensors.torch import save
-from transformers import AutoTokenizer, PreTrainedTokenizerBase
+from transformers import AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 from transformers.utils import logging as transformers_logging
 
 from modeling_dsa import DSAConfig, DSAForSequenceClassification
-from modeling_dsa.explain.drawing import attention_rows, draw_attention
 from modeling_dsa.files.model_files import replaced_model
 from modeling_dsa.files.replacing import write_json
-from modeling_dsa.hub.publishing import PLACEHOLDER, NotPushedError, one_line
+from modeling_dsa.hub.publishing import PLACEHOLDER, one_line
 from modeling_dsa.shipped.settings import setting_folder
 from modeling_dsa.text.building import build_model, vocabulary_from_texts
 from run_glue_style.reporting.environment import environment
-from run_glue_style.reporting.model_card import write_card
-from run_glue_style.tasks.metrics import ClassificationMetric
+from run_glue_style.tasks.task import Task
 
 from .arguments import ModelArguments, RunArguments, TrainingRecipe
-from .engine import Interrupted, Trainer, make_accelerator, metric_value
+from .engine import Trainer, make_accelerator, metric_value
 from .hub import HubRun
 from .text_rows import DistinctTexts, Reading, TextRows, TokenizedTexts, distinct_texts, reading
 from .token_store import tokenize_once
 
 logger = logging.getLogger(__name__)
 
-DRAWN_ROWS = 3
+RESULTS = "all_results.json"
 TRACKER = "tracker"
 
 
 @dataclass(frozen=True)
-class Task:
-    """One task's data and what its rows are.
+class FinishedRun:
+    """What a reporter can read of a run whose folder is about to be complete.
 
     Attributes:
-        name: Such as "nli".
-        model_class: The head that it trains.
-        text_columns: One column of sentences, or two for pairs.
-        label_names: Names of the classes, by number.
-        load: Reads the data, with splits `train`, the validation splits and perhaps `test`.
-        source: What the data are, in words.
-        default_vectors: Word vectors that fit the data, if the package ships any.
-        fingerprint: A hash of a split's contents.
-        baseline: A measured figure to compare with, in words, if there is one.
-        example: Texts for the line of Python that closes a run.
-        metrics: What is reported beside `ClassificationMetric`, under names of its own.
-        group_column: The text column whose texts stand in many rows each and cost most. Rows of one text come in one
-            batch, where the model encodes it once.
+        task: What was trained.
+        model: With its best weights.
+        tokenizer: Its tokenizer.
+        examples: The validation split that chose them.
+        folder: Where the reporter writes: the model, its tokenizer and its all_results.json are in it.
+        model_id: The model's name on the Hub, or one to be filled in.
     """
 
-    name: str
-    model_class: type[DSAForSequenceClassification]
-    text_columns: tuple[str, ...]
-    label_names: tuple[str, ...]
-    load: Callable[[], DatasetDict]
-    source: str
-    default_vectors: Path | None
-    fingerprint: Callable[[Dataset], str]
-    baseline: str | None
-    example: tuple[str, ...]
-    metrics: tuple[evaluate.Metric, ...] = ()
-    group_column: str | None = None
+    task: Task
+    model: PreTrainedModel
+    tokenizer: PreTrainedTokenizerBase
+    examples: Dataset
+    folder: Path
+    model_id: str
 
 
-def run_script(main: Callable[[], None]) -> int:
-    """Run a script's main function; a user's mistake becomes one sentence and exit code 2, an interrupt 130."""
-    logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
-    for chatty in ("httpx", "httpx2", "datasets", "accelerate"):
-        logging.getLogger(chatty).setLevel(logging.WARNING)
-    try:
-        main()
-    except Interrupted:
-        logger.warning("Stopped; the checkpoint is written. The same command goes on from here.")
-        return 130
-    except KeyboardInterrupt:
-        logger.warning("Stopped.")
-        return 130
-    except DatasetGenerationError as error:
-        logger.error(f"error: {one_line(error.__cause__ or error)}")
-        return 2
-    except (ValueError, OSError, SafetensorError) as error:
-        logger.error(f"error: {error}")
-        return 2
-    except NotPushedError as error:
-        logger.error(f"error: {error}")
-        return 1
-    return 0
+Reporter: TypeAlias = Callable[[FinishedRun], None]
 
 
 def train_and_evaluate(
-    task: Task, model_arguments: ModelArguments, recipe: TrainingRecipe, run: RunArguments, overrides: dict[str, Any]
+    task: Task,
+    model_arguments: ModelArguments,
+    recipe: TrainingRecipe,
+    run: RunArguments,
+    overrides: dict[str, Any],
+    reporters: Sequence[Reporter] = (),
 ) -> dict[str, Any]:
     """Do a whole run and return the contents of its all_results.json.
+
+    Args:
+        task: What is trained.
+        model_arguments: Which model.
+        recipe: How it is trained.
+        run: Where and how it runs.
+        overrides: Fields of DSAConfig in place of the setting's or the model's.
+        reporters: Each writes into the run's folder before the folder is complete.
 
     Raises:
         ValueError: The options contradict each other or the data, or the Hub refuses the model.
@@ -117,7 +91,7 @@ def train_and_evaluate(
         run.output_dir
         or Path("runs") / Path(model_arguments.setting or model_arguments.model_name_or_path or task.name).name
     )
-    if (output_dir / "all_results.json").exists() and not run.overwrite_output_dir:
+    if (output_dir / RESULTS).exists() and not run.overwrite_output_dir:
         raise ValueError(
             f"{output_dir} holds a finished run: give --overwrite_output_dir to replace it, or another --output_dir."
         )
@@ -127,7 +101,7 @@ def train_and_evaluate(
         disable_progress_bars()
     transformers_logging.disable_progress_bar()
     try:
-        return _train_and_evaluate(task, model_arguments, recipe, run, overrides, output_dir, accelerator)
+        return _train_and_evaluate(task, model_arguments, recipe, run, overrides, reporters, output_dir, accelerator)
     finally:
         accelerator.end_training()
 
@@ -138,15 +112,17 @@ def _train_and_evaluate(
     recipe: TrainingRecipe,
     run: RunArguments,
     overrides: dict[str, Any],
+    reporters: Sequence[Reporter],
     output_dir: Path,
     accelerator: Accelerator,
 ) -> dict[str, Any]:
     if model_arguments.model_name_or_path is None:  # known mistakes before the data are read
         if model_arguments.setting is None:
             raise ValueError("Say what to train: --setting NAME, or --model_name_or_path to go on from a model.")
+        task.check_setting(model_arguments.setting)
         _vectors(task, model_arguments)
     hub = HubRun(run) if run.push_to_hub and accelerator.is_main_process else None
-    metric = evaluate.combine([ClassificationMetric(task.label_names), *task.metrics])
+    metric = evaluate.combine(list(task.metrics))
     metric_value(metric.compute(predictions=[0], references=[0]), recipe.metric_for_best_model)
     started = time.perf_counter()
     with accelerator.main_process_first():
@@ -194,7 +170,7 @@ def _train_and_evaluate(
     if run.overwrite_output_dir and accelerator.is_main_process:
         for old in ("checkpoints", TRACKER):
             shutil.rmtree(output_dir / old, ignore_errors=True)
-        (output_dir / "all_results.json").unlink(missing_ok=True)
+        (output_dir / RESULTS).unlink(missing_ok=True)
     accelerator.wait_for_everyone()
     if accelerator.log_with:
         accelerator.init_trackers(TRACKER)
@@ -238,7 +214,13 @@ def _train_and_evaluate(
     }
     if accelerator.is_main_process:
         model_id = hub.repo_id if hub is not None else f"{PLACEHOLDER}{output_dir.resolve().name}"
-        _save(trainer, tokenizer, data[validation[0]], task, results, output_dir, model_id)
+        with replaced_model(output_dir) as folder:
+            trainer.unwrapped_model().save_pretrained(folder)
+            tokenizer.save_pretrained(folder)
+            write_json(results, folder / RESULTS)
+            finished = FinishedRun(task, trainer.unwrapped_model(), tokenizer, data[validation[0]], folder, model_id)
+            for report in reporters:
+                report(finished)
         logger.info(_closing_words(task, results, output_dir))
     trainer.finish()
     if hub is not None:
@@ -318,37 +300,6 @@ def _words_read(found: Sequence[Reading], limit: int | None) -> str:
         f"The first {limit:,} words of each text are read: {longer:,} of {sum(column.texts for column in found):,} "
         f"texts are longer, the longest has {longest:,} words, and {unread:.1%} of all words are not read."
     )
-
-
-def _save(
-    trainer: Trainer,
-    tokenizer: PreTrainedTokenizerBase,
-    examples: Dataset,
-    task: Task,
-    results: dict[str, Any],
-    output_dir: Path,
-    model_id: str,
-) -> None:
-    model = trainer.unwrapped_model()
-    with replaced_model(output_dir) as folder:
-        model.save_pretrained(folder)
-        tokenizer.save_pretrained(folder)
-        # Rows far apart: neighbours share a premise in SNLI.
-        chosen = examples.select(range(0, len(examples), -(-len(examples) // DRAWN_ROWS)))
-        try:
-            drawn = [
-                row
-                for example in chosen
-                for row in attention_rows(model, tokenizer, *(example[column] for column in task.text_columns))
-            ]
-            draw_attention(drawn, folder / "attention.png")
-        except ValueError as error:  # such as a sentence without words: the model is what counts
-            logger.warning(f"There is no picture of the attention: {error}")
-    write_json(results, output_dir / "all_results.json")
-    try:
-        write_card(output_dir, model_id)
-    except ValueError as error:  # such as a folder's name that is none on the Hub: the model is what counts
-        logger.warning(f"There is no model card: {error}")
 
 
 def _closing_words(task: Task, results: dict[str, Any], output_dir: Path) -> str:

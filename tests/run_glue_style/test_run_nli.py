@@ -33,10 +33,10 @@ from small_runs import (
 from transformers import BertConfig
 
 from modeling_dsa import DSAForNLI
+from run_glue_style.reporting import reporters
 from run_glue_style.run_nli import main
 from run_glue_style.tasks.metrics import ClassificationMetric
 from run_glue_style.tasks.nli import LABEL_NAMES, fingerprint, load_nli_files
-from run_glue_style.training import classification
 
 pytestmark = pytest.mark.usefixtures("datasets_cache")
 REPOSITORY = Path(__file__).parents[2]
@@ -342,7 +342,7 @@ def test_nothing_is_half_written_when_saving_fails_and_the_same_command_ends_the
 
     options = one_update(files, output_dir=tmp_path)
     with monkeypatch.context() as patch:
-        patch.setattr(classification, "draw_attention", fail)
+        patch.setattr(reporters, "draw_attention", fail)
         assert run_nli(options) == 2
     assert "No space left on device" in logged_error(caplog)
     assert [path.name for path in tmp_path.iterdir()] == ["checkpoints"]

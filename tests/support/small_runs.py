@@ -22,8 +22,8 @@ from modeling_dsa.text.tokenization import PreTrainedTokenizerFast, build_tokeni
 from run_glue_style.sample import SAMPLE_FILES
 from run_glue_style.tasks.nli import LABEL_NAMES
 from run_glue_style.training.arguments import RunArguments, TrainingRecipe
-from run_glue_style.training.classification import run_script
 from run_glue_style.training.engine import Metrics, Trainer, make_accelerator
+from run_glue_style.training.entry import run_script
 
 Row = dict[str, Any]
 SMALL_SIZES: dict[str, Any] = {

@@ -1,0 +1,38 @@
+"""What a finished run writes for its readers beside the model: a picture of its attention, and its card."""
+
+import logging
+
+from modeling_dsa.explain.drawing import attention_rows, draw_attention
+from run_glue_style.training.classification import FinishedRun, Reporter
+
+from .model_card import PICTURE, write_card
+
+logger = logging.getLogger(__name__)
+
+_DRAWN_EXAMPLES = 3
+
+
+def draw_attention_of_examples(run: FinishedRun) -> None:
+    """Draw where the model's attention looks in some examples of the validation split."""
+    # Examples far apart: neighbours share a premise in SNLI.
+    chosen = run.examples.select(range(0, len(run.examples), -(-len(run.examples) // _DRAWN_EXAMPLES)))
+    try:
+        drawn = [
+            row
+            for example in chosen
+            for row in attention_rows(run.model, run.tokenizer, *(example[column] for column in run.task.text_columns))
+        ]
+        draw_attention(drawn, run.folder / PICTURE)
+    except ValueError as error:  # such as a sentence without words: the model is what counts
+        logger.warning(f"There is no picture of the attention: {error}")
+
+
+def write_card_of_run(run: FinishedRun) -> None:
+    """Write the model's card."""
+    try:
+        write_card(run.folder, run.model_id)
+    except ValueError as error:  # such as a folder's name that is none on the Hub: the model is what counts
+        logger.warning(f"There is no model card: {error}")
+
+
+REPORTERS: tuple[Reporter, ...] = (draw_attention_of_examples, write_card_of_run)

@@ -1,0 +1,59 @@
+"""What a training script must know about its data."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import evaluate
+from datasets import Dataset, DatasetDict
+
+from modeling_dsa import DSAForSequenceClassification
+
+
+def accept_any_setting(setting: str) -> None:
+    """Every setting fits."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """One task: its data, the head that it trains and how predictions are scored.
+
+    Attributes:
+        name: Such as "nli".
+        model_class: The head that it trains.
+        text_columns: One column of sentences, or two for pairs.
+        label_names: Names of the classes, by index; empty for a regression, whose labels are numbers.
+        load: Reads the data: the columns of texts and `label`, in the splits `train`, the validation splits and perhaps
+            `test`. A split without examples is left out.
+        source: What the data are, for people.
+        default_vectors: Word vectors that fit the data, if the package ships any.
+        fingerprint: A hash of a split's contents.
+        baseline: A measured figure to compare with, for people, if there is one.
+        example: Texts for the line of Python that closes a run.
+        metrics: What an evaluation reports, under names that differ. They are given predictions and references: indices
+            of classes, or numbers for a regression.
+        metric_for_best_model: The metric that chooses the best weights where the recipe names none.
+        group_column: The text column whose texts stand in many examples each and cost most. Examples of one text come
+            in one batch, where the model encodes it once.
+        check_setting: Raises a ValueError for the name of a setting that is another task's.
+    """
+
+    name: str
+    model_class: type[DSAForSequenceClassification]
+    text_columns: tuple[str, ...]
+    label_names: tuple[str, ...]
+    load: Callable[[], DatasetDict]
+    source: str
+    default_vectors: Path | None
+    fingerprint: Callable[[Dataset], str]
+    baseline: str | None
+    example: tuple[str, ...]
+    metrics: tuple[evaluate.Metric, ...]
+    metric_for_best_model: str = "accuracy"
+    group_column: str | None = None
+    check_setting: Callable[[str], None] = accept_any_setting
+
+    @property
+    def is_regression(self) -> bool:
+        """Whether the labels are numbers and not classes."""
+        return not self.label_names

@@ -1,0 +1,62 @@
+"""How a script is entered and left: logging, the command line, and an exit code for each way to end."""
+
+import logging
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from datasets.exceptions import DatasetGenerationError
+from safetensors import SafetensorError
+
+from modeling_dsa.hub.publishing import NotPushedError, one_line
+from run_glue_style.tasks.task import Task
+
+from .arguments import parse_arguments
+from .classification import Reporter, train_and_evaluate
+from .engine import Interrupted
+
+logger = logging.getLogger(__name__)
+
+
+def run_script(main: Callable[[], None]) -> int:
+    """Run a script's main function; a user's mistake becomes one sentence and exit code 2, an interrupt 130."""
+    logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
+    for chatty in ("httpx", "httpx2", "datasets", "accelerate"):
+        logging.getLogger(chatty).setLevel(logging.WARNING)
+    try:
+        main()
+    except Interrupted:
+        logger.warning("Stopped; the checkpoint is written. The same command goes on from here.")
+        return 130
+    except KeyboardInterrupt:
+        logger.warning("Stopped.")
+        return 130
+    except DatasetGenerationError as error:
+        logger.error(f"error: {one_line(error.__cause__ or error)}")
+        return 2
+    except (ValueError, OSError, SafetensorError) as error:
+        logger.error(f"error: {error}")
+        return 2
+    except NotPushedError as error:
+        logger.error(f"error: {error}")
+        return 1
+    return 0
+
+
+def run_task(
+    data_arguments: type, make_task: Callable[[Any], Task], description: str, reporters: Sequence[Reporter]
+) -> None:
+    """Read the command line, train, evaluate and report: the main function of a script for one task.
+
+    Args:
+        data_arguments: Dataclass of the options that name the data.
+        make_task: From its instance to the task; raises a ValueError where options contradict each other.
+        description: What the script does, for `--help`.
+        reporters: What is written into the folder of the finished run beside the model and its results.
+
+    Raises:
+        SystemExit: The command line has a mistake.
+        ValueError: As `make_task` and `train_and_evaluate`.
+    """
+    data, model, recipe, run, overrides = parse_arguments([data_arguments], description)
+    train_and_evaluate(make_task(data), model, recipe, run, overrides, reporters)
