@@ -16,7 +16,7 @@ from tqdm.auto import tqdm
 
 from modeling_dsa import DSAModel
 from modeling_dsa.files.replacing import write_json
-from run_glue_style.reporting.environment import environment
+from run_glue_style.training.environment import environment
 
 Name = TypeVar("Name", bound=Hashable)
 Turn = TypeVar("Turn")

@@ -44,10 +44,11 @@ from modeling_dsa.text.building import build_model
 from modeling_dsa.text.tokenization import PreTrainedTokenizerFast, build_tokenizer, count_words
 from modeling_dsa.text.word_vectors import WordVectors
 from run_glue_style.run_stance import DataArguments, make_task
+from run_glue_style.tasks.distinct_texts import Indices, distinct_texts
 from run_glue_style.tasks.stance import LABEL_NAMES
 from run_glue_style.training.arguments import parse_arguments
 from run_glue_style.training.grouping import GroupedSampler
-from run_glue_style.training.text_rows import Numbers, TextRows, TokenizedTexts, distinct_texts
+from run_glue_style.training.text_rows import TextRows, TokenizedTexts
 
 EMBEDDING_SIZE = 100
 VOCABULARY = 25_000  # different words of the synthetic texts at most
@@ -68,7 +69,7 @@ class Size:
 QUICK = Size(bodies=60, headlines=40, pairs=600, shortening=20)
 
 
-def body_lengths(size: Size) -> Numbers:
+def body_lengths(size: Size) -> Indices:
     """Words of each body, with FNC-1's median 365, mean 443, 99th percentile 1,790 and maximum 5,650. (bodies,)
 
     They are evenly spaced quantiles of a log-normal distribution whose spread differs between its halves and has a
@@ -80,7 +81,7 @@ def body_lengths(size: Size) -> Numbers:
     knots = [-4, 0, normal.inv_cdf(0.99), max(deviates)]
     logarithms = [np.log(365) - 4 * 1.02, np.log(365), np.log(1790), np.log(5650)]
     lengths = np.exp(np.interp(deviates, knots, logarithms)) / size.shortening
-    found: Numbers = lengths.round().clip(min=1).astype(np.int64)
+    found: Indices = lengths.round().clip(min=1).astype(np.int64)
     return found
 
 
@@ -121,7 +122,7 @@ class Pass:
     """
 
     rows: TextRows
-    measured: Sequence[Numbers]
+    measured: Sequence[Indices]
     batches: int
     words: int
     measured_words: int
@@ -135,7 +136,7 @@ class Pairs:
         texts = distinct_texts({"": data}, ("headline", "body"))
         words = count_words(texts.texts, lowercase=True)
         vectors = np.random.default_rng(0).normal(scale=0.4, size=(len(words), EMBEDDING_SIZE)).astype(np.float32)
-        numbers = texts.numbers[""]
+        numbers = texts.indices[""]
         self.vectors = WordVectors(list(words), vectors)
         self.tokenizer: PreTrainedTokenizerFast = build_tokenizer(words, lowercase=True)
         self.tokenized = TokenizedTexts(self.tokenizer, *token_ids(self.tokenizer, texts.texts), 2)
@@ -163,11 +164,11 @@ class Pairs:
             ]
         )  # (texts,)
 
-        def words_of(rows: TextRows, batch: Numbers, deduplicate: bool) -> int:
+        def words_of(rows: TextRows, batch: Indices, deduplicate: bool) -> int:
             texts = np.concatenate([column[batch] for column in rows.numbers])
             return int(read[np.unique(twins[texts]) if deduplicate else texts].sum())
 
-        def make(rows: TextRows, batches: Sequence[Numbers], measured: Sequence[Numbers], deduplicate: bool) -> Pass:
+        def make(rows: TextRows, batches: Sequence[Indices], measured: Sequence[Indices], deduplicate: bool) -> Pass:
             words, measured_words = (
                 sum(words_of(rows, batch, deduplicate) for batch in some) for some in (batches, measured)
             )
@@ -188,8 +189,8 @@ class Pairs:
         return {"texts once": make(texts, batches, batches, True), **passes}
 
     def _texts_once(
-        self, generator: np.random.Generator, read: Numbers, words: float
-    ) -> tuple[TextRows, list[Numbers]]:
+        self, generator: np.random.Generator, read: Indices, words: float
+    ) -> tuple[TextRows, list[Indices]]:
         """Each distinct text in one row, two to a row, and batches of about so many words."""
         order = generator.permutation(len(read))
         order = np.append(order, order[-1:]) if len(order) % 2 else order  # the model encodes a copy once
@@ -200,7 +201,7 @@ class Pairs:
         return TextRows(self.tokenized, columns, labels), np.split(np.arange(len(labels)), cuts)
 
 
-def _cut(order: Numbers, size: int) -> list[Numbers]:
+def _cut(order: Indices, size: int) -> list[Indices]:
     """Batches of so many rows. A last one of a single row is dropped, as in training: batch normalisation needs two."""
     batches = [order[start : start + size] for start in range(0, len(order), size)]
     return batches[:-1] if len(batches[-1]) == 1 else batches

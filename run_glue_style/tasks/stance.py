@@ -16,8 +16,8 @@ from scipy.sparse.csgraph import connected_components
 from sklearn.model_selection import StratifiedGroupKFold
 
 from modeling_dsa.files.text_files import Rows, read_rows
-from run_glue_style.training.text_rows import Numbers, distinct_texts
 
+from .distinct_texts import Indices, distinct_texts
 from .fnc_score import UNRELATED
 from .labelled_rows import RowRules, load_file
 
@@ -139,20 +139,20 @@ def hold_out(pairs: Dataset, share: float) -> tuple[Dataset, Dataset]:
     return training, validation
 
 
-def _topics(pairs: Dataset, related: np.ndarray) -> tuple[Numbers, Numbers]:
+def _topics(pairs: Dataset, related: np.ndarray) -> tuple[Indices, Indices]:
     """The topic of each pair's headline and of its body. (pairs,), (pairs,)"""
     distinct = distinct_texts({"": pairs}, ("headline", "body"))
     # The same headline in capitals is not an unseen one.
     known: dict[str, int] = {}
     same = np.asarray([known.setdefault(" ".join(text.lower().split()), len(known)) for text in distinct.texts])
-    headlines, bodies = same[distinct.numbers[""]["headline"]], same[distinct.numbers[""]["body"]]
+    headlines, bodies = same[distinct.indices[""]["headline"]], same[distinct.indices[""]["body"]]
     edges = np.ones(related.sum()), (headlines[related], bodies[related])
     topic = connected_components(coo_array(edges, shape=(len(known),) * 2), directed=False)[1]
     return topic[headlines], topic[bodies]
 
 
 def _joined(
-    pairs: Dataset, with_headline: Numbers, with_body: Numbers, headline_topics: Numbers, body_topics: Numbers
+    pairs: Dataset, with_headline: Indices, with_body: Indices, headline_topics: Indices, body_topics: Indices
 ) -> Dataset:
     """Unrelated pairs of the headlines of some pairs and the bodies of others."""
     count = min(len(with_headline), len(with_body))

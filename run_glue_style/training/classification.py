@@ -26,13 +26,14 @@ from modeling_dsa.files.replacing import write_json
 from modeling_dsa.hub.publishing import PLACEHOLDER, one_line
 from modeling_dsa.shipped.settings import setting_folder
 from modeling_dsa.text.building import build_model, vocabulary_from_texts
-from run_glue_style.reporting.environment import environment
+from run_glue_style.tasks.distinct_texts import DistinctTexts, distinct_texts
 from run_glue_style.tasks.task import Task
 
 from .arguments import ModelArguments, RunArguments, TrainingRecipe
 from .engine import Trainer, make_accelerator, metric_value
+from .environment import environment
 from .hub import HubRun
-from .text_rows import DistinctTexts, Reading, TextRows, TokenizedTexts, distinct_texts, reading
+from .text_rows import Reading, TextRows, TokenizedTexts, reading
 from .token_store import tokenize_once
 
 logger = logging.getLogger(__name__)
@@ -144,8 +145,8 @@ def _train_and_evaluate(
         rows = _tokenize(data, texts, task.text_columns, tokenizer, limit, accelerator.is_main_process)
     groups = None
     if task.group_column is not None:
-        groups = texts.numbers["train"][task.group_column].tolist()
-        rows |= {name: rows[name].sorted_by(texts.numbers[name][task.group_column]) for name in splits}
+        groups = texts.indices["train"][task.group_column].tolist()
+        rows |= {name: rows[name].sorted_by(texts.indices[name][task.group_column]) for name in splits}
     readings = {
         name: {column: reading(rows[name], number, limit) for number, column in enumerate(task.text_columns)}
         for name in rows
@@ -285,7 +286,7 @@ def _tokenize(
     ids, lengths = tokenize_once(tokenizer, texts.texts, folder, progress)
     tokenized = TokenizedTexts(tokenizer, ids, lengths, len(columns), limit)
     return {
-        name: TextRows(tokenized, [texts.numbers[name][column] for column in columns], split["label"][:])
+        name: TextRows(tokenized, [texts.indices[name][column] for column in columns], split["label"][:])
         for name, split in data.items()
     }
 

@@ -3,57 +3,17 @@
 The 49,972 pairs of the Fake News Challenge are 22 million words, but 1,683 bodies and 1,648 headlines.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, overload
 
 import numpy as np
-from datasets import Dataset
 from numpy.typing import NDArray
 from transformers import PreTrainedTokenizerBase
 
+from run_glue_style.tasks.distinct_texts import Indices
+
 Row: TypeAlias = dict[str, Any]
-Numbers: TypeAlias = NDArray[np.int64]
-
-_AT_ONCE = 1000  # rows or texts
-
-
-@dataclass(frozen=True)
-class DistinctTexts:
-    """The texts of some columns of some splits, each distinct one once.
-
-    Attributes:
-        texts: In the order in which they first occur.
-        numbers: Which of them stands in each row, by split and column. (rows,)
-    """
-
-    texts: Sequence[str]
-    numbers: Mapping[str, Mapping[str, Numbers]]
-
-    def all(self) -> list[str]:
-        """The texts of all splits, columns and rows, one after another, without a copy of any."""
-        return [self.texts[n] for split in self.numbers.values() for column in split.values() for n in column]
-
-
-def distinct_texts(data: Mapping[str, Dataset], columns: Sequence[str]) -> DistinctTexts:
-    """Number the texts of these columns."""
-    known: dict[str, int] = {}
-    numbers = {
-        name: {
-            column: np.fromiter(
-                (
-                    known.setdefault(text, len(known))
-                    for batch in split.select_columns(column).iter(_AT_ONCE)
-                    for text in batch[column]
-                ),
-                np.int64,
-                len(split),
-            )
-            for column in columns
-        }
-        for name, split in data.items()
-    }
-    return DistinctTexts(list(known), numbers)
 
 
 class TokenizedTexts:
@@ -63,7 +23,7 @@ class TokenizedTexts:
         self,
         tokenizer: PreTrainedTokenizerBase,
         ids: NDArray[np.int32],
-        lengths: Numbers,
+        lengths: Indices,
         sentences_per_row: int,
         max_words: int | None = None,
     ) -> None:
@@ -103,7 +63,7 @@ class TokenizedTexts:
         row = {"input_ids": np.concatenate(ids), "token_type_ids": np.concatenate(types)}  # (words,), (words,)
         return {**row, "attention_mask": np.ones_like(row["input_ids"])}
 
-    def padded(self, columns: Sequence[Numbers], pad_token_id: int) -> dict[str, NDArray[np.int64]]:
+    def padded(self, columns: Sequence[Indices], pad_token_id: int) -> dict[str, NDArray[np.int64]]:
         """The rows of these texts in one array each, padded on the right, without a loop over rows or words.
 
         Args:
@@ -134,7 +94,7 @@ class TokenizedTexts:
 class TextRows(Sequence[Row]):
     """The rows of a split: `input_ids`, `token_type_ids` and `attention_mask` (words,), and `labels`, a number."""
 
-    def __init__(self, tokenized: TokenizedTexts, numbers: Sequence[Numbers], labels: Sequence[int] | Numbers) -> None:
+    def __init__(self, tokenized: TokenizedTexts, numbers: Sequence[Indices], labels: Sequence[int] | Indices) -> None:
         """Set up rows.
 
         Args:
@@ -166,7 +126,7 @@ class TextRows(Sequence[Row]):
         """All rows as one batch: see `TokenizedTexts.padded`, and `labels` (rows,)."""
         return self.tokenized.padded(self.numbers, pad_token_id) | {"labels": self.labels}
 
-    def sorted_by(self, groups: Numbers) -> "TextRows":
+    def sorted_by(self, groups: Indices) -> "TextRows":
         """The same rows, those of a group next to each other. (rows,)"""
         order = groups.argsort(kind="stable")
         return self.__getitems__(order.tolist())

@@ -13,8 +13,9 @@ from torch.utils.data import DataLoader
 
 from modeling_dsa import DSAForNLI
 from modeling_dsa.encoding.encoder import token_ids
+from run_glue_style.tasks.distinct_texts import distinct_texts
 from run_glue_style.training.collation import PadRows
-from run_glue_style.training.text_rows import Reading, TextRows, TokenizedTexts, distinct_texts, reading
+from run_glue_style.training.text_rows import Reading, TextRows, TokenizedTexts, reading
 
 ODD = ["", " ", "\u200b", "A man.", "a [SEP] b", "[PAD] zzzunknown", "“Curly” – it's 1,000…", "A man."]
 COLUMNS = ("premise", "hypothesis")
@@ -27,7 +28,7 @@ def make(
     tokenizer = small_tokenizer()
     tokenized = TokenizedTexts(tokenizer, *token_ids(tokenizer, texts.texts), len(columns), max_words)
     return {
-        name: TextRows(tokenized, [texts.numbers[name][column] for column in columns], split["label"][:])
+        name: TextRows(tokenized, [texts.indices[name][column] for column in columns], split["label"][:])
         for name, split in data.items()
     }
 

@@ -1,4 +1,4 @@
-"""run_glue_style.reporting.environment: versions and hardware."""
+"""run_glue_style.training.environment: versions and hardware."""
 
 import json
 import re
@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from run_glue_style.reporting import environment as module
-from run_glue_style.reporting.environment import environment
+from run_glue_style.training.environment import environment
 
 
 def test_environment_is_json_with_versions_and_hardware() -> None:
