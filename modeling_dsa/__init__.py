@@ -1,34 +1,95 @@
-"""Dynamic Self-Attention sentence encoders for transformers. Importing this package registers them with AutoModel."""
+"""Dynamic Self-Attention sentence encoders for transformers. Importing this package registers them with AutoModel.
 
-from transformers import AutoConfig, AutoModel, AutoModelForSequenceClassification
-from transformers.pipelines import PIPELINE_REGISTRY
+Neither torch nor transformers is imported before something needs them: the public names load when they are asked for,
+and the model family is registered as soon as transformers' auto classes or pipelines are imported, before or after this
+package.
+"""
 
-from .configuration_dsa import DSAConfig
-from .encoding.encoder import SentenceEncoder
-from .modeling_dsa import (
-    DSAClassifierOutput,
-    DSAForNLI,
-    DSAForSequenceClassification,
-    DSAModel,
-    DSAModelOutput,
-    DSAPreTrainedModel,
-)
-from .pipeline_dsa import SentenceEmbeddingPipeline
+from collections.abc import Callable
+from importlib import import_module
+from importlib.metadata import version
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
-AutoConfig.register("dsa", DSAConfig)
-AutoModel.register(DSAConfig, DSAModel)
-# Of several classes AutoModel takes the one that config.json names, so that a model is saved as what it was.
-AutoModelForSequenceClassification.register(DSAConfig, (DSAForSequenceClassification, DSAForNLI))
-PIPELINE_REGISTRY.register_pipeline("sentence-embedding", SentenceEmbeddingPipeline, pt_model=AutoModel, type="text")
+from wrapt import register_post_import_hook
 
-__all__ = [
-    "DSAClassifierOutput",
-    "DSAConfig",
-    "DSAForNLI",
-    "DSAForSequenceClassification",
-    "DSAModel",
-    "DSAModelOutput",
-    "DSAPreTrainedModel",
-    "SentenceEmbeddingPipeline",
-    "SentenceEncoder",
-]
+if TYPE_CHECKING:
+    from .configuration_dsa import DSAConfig as DSAConfig
+    from .encoding.encoder import SentenceEncoder as SentenceEncoder
+    from .modeling_dsa import DSAClassifierOutput as DSAClassifierOutput
+    from .modeling_dsa import DSAForNLI as DSAForNLI
+    from .modeling_dsa import DSAForSequenceClassification as DSAForSequenceClassification
+    from .modeling_dsa import DSAModel as DSAModel
+    from .modeling_dsa import DSAModelOutput as DSAModelOutput
+    from .modeling_dsa import DSAPreTrainedModel as DSAPreTrainedModel
+    from .pipeline_dsa import SentenceEmbeddingPipeline as SentenceEmbeddingPipeline
+
+    __version__: str
+
+_MODULE_OF_NAME = {
+    "DSAClassifierOutput": "modeling_dsa",
+    "DSAConfig": "configuration_dsa",
+    "DSAForNLI": "modeling_dsa",
+    "DSAForSequenceClassification": "modeling_dsa",
+    "DSAModel": "modeling_dsa",
+    "DSAModelOutput": "modeling_dsa",
+    "DSAPreTrainedModel": "modeling_dsa",
+    "SentenceEmbeddingPipeline": "pipeline_dsa",
+    "SentenceEncoder": "encoding.encoder",
+}
+
+__all__ = [*_MODULE_OF_NAME, "__version__"]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        return version("dsa-transformers")
+    if name in _MODULE_OF_NAME:
+        return getattr(import_module(f"{__name__}.{_MODULE_OF_NAME[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
+def _register_config(module: ModuleType) -> None:
+    from transformers import AutoConfig
+
+    AutoConfig.register("dsa", module.DSAConfig)
+
+
+def _register_models(module: ModuleType) -> None:
+    from transformers import AutoModel, AutoModelForSequenceClassification
+
+    AutoModel.register(module.DSAConfig, module.DSAModel)
+    # Of several classes AutoModel takes the one that config.json names, so that a model is saved as what it was.
+    classifiers = (module.DSAForSequenceClassification, module.DSAForNLI)
+    AutoModelForSequenceClassification.register(module.DSAConfig, classifiers)
+
+
+def _register_pipeline(module: ModuleType) -> None:
+    from transformers import AutoModel
+    from transformers.pipelines import PIPELINE_REGISTRY
+
+    PIPELINE_REGISTRY.register_pipeline(
+        "sentence-embedding", module.SentenceEmbeddingPipeline, pt_model=AutoModel, type="text"
+    )
+
+
+def _register_when_imported(ours: str, theirs: str, register: Callable[[ModuleType], None]) -> None:
+    """Register the classes of our module once it is complete, and import it when transformers' module is.
+
+    Either may come first: the import of our module may be what makes transformers import its own.
+    """
+    register_post_import_hook(register, f"{__name__}.{ours}")
+
+    def import_ours(_: ModuleType) -> None:
+        import_module(f"{__name__}.{ours}")
+
+    register_post_import_hook(import_ours, f"transformers.{theirs}")
+
+
+_register_when_imported("configuration_dsa", "models.auto.configuration_auto", _register_config)
+_register_when_imported("modeling_dsa", "models.auto.modeling_auto", _register_models)
+_register_when_imported("pipeline_dsa", "pipelines", _register_pipeline)
