@@ -3,6 +3,7 @@
 import argparse
 import logging
 import re
+import shlex
 import sys
 from collections.abc import Callable, Sequence
 from importlib.metadata import version
@@ -20,7 +21,7 @@ from modeling_dsa.encoding.encoder import BATCH_SIZE, DTYPES, SentenceEncoder
 from modeling_dsa.encoding.sources import open_sentences
 from modeling_dsa.files.model_files import replaced_model
 from modeling_dsa.files.text_files import read_texts
-from modeling_dsa.hub.publishing import PLACEHOLDER, NotPushedError, push_folder, validate
+from modeling_dsa.hub.publishing import CARD, NotPushedError, push_folder, validate
 from modeling_dsa.modeling_dsa import DSAForNLI, DSAForSequenceClassification, DSAModel, DSAPreTrainedModel
 from modeling_dsa.text.building import build_model, vocabulary_from_texts, vocabulary_from_vectors
 
@@ -343,26 +344,8 @@ def _push(arguments: argparse.Namespace) -> None:
     folder, repo_id = arguments.folder, arguments.repo_id
     _read_config(str(folder))
     validate(repo_id)
-    _complete_card(folder, repo_id)
+    if not (folder / CARD).is_file():
+        make = f"python -m run_glue_style.reporting.model_card {shlex.quote(str(folder))} --model_id {repo_id}"
+        logger.warning(f"There is no model card. Make one and push again: {make}")
     commit = push_folder(folder, repo_id, private=arguments.private or None, revision=arguments.revision)
     logger.info(f"The model is on the Hub: {commit.commit_url}")
-
-
-def _complete_card(folder: Path, repo_id: str) -> None:
-    """Write a card where there is none, and the model's id where a card has only a placeholder."""
-    card = folder / "README.md"
-    if card.is_file():
-        text = card.read_text(encoding="utf-8")
-        named = re.sub(rf"{PLACEHOLDER}[\w.-]+", lambda _: repo_id, text)
-        if named != text:
-            beside = folder / ".README.md"
-            beside.write_text(named, encoding="utf-8")
-            beside.replace(card)
-        return
-    try:
-        # Cards belong to the training scripts, like the settings.
-        from run_glue_style.reporting.model_card import write_card
-    except ModuleNotFoundError:
-        logger.warning('There is no model card; one is made with: pip install "dsa-transformers[train]".')
-        return
-    write_card(folder, repo_id)

@@ -1,19 +1,23 @@
 """Push the folder of a finished model to the Hub, in one commit."""
 
 import logging
+import re
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from huggingface_hub import CommitInfo, HfApi
+from huggingface_hub import CommitInfo, CommitOperationAdd, HfApi
 from huggingface_hub.errors import (  # type: ignore[attr-defined]  # HTTPError is that of the client's HTTP library
     HfHubHTTPError,
     HFValidationError,
     HTTPError,
     OfflineModeIsEnabled,
 )
-from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]  # public, but not in an __all__
+from huggingface_hub.utils import (  # type: ignore[attr-defined]  # public, but not in an __all__
+    filter_repo_objects,
+    validate_repo_id,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -21,12 +25,14 @@ Result = TypeVar("Result")
 
 WAITS = (1, 2, 4, 8, 16)  # seconds before each new attempt
 PLACEHOLDER = "your-org/"  # before a model's name in a card that was written before anybody knew where it would go
+CARD = "README.md"
 # What a run keeps beside its model.
 LEFT_OUT = ("checkpoints/*", "tracker/*", ".*", "*/.*", "*/__pycache__/*", "__pycache__/*")
+_UNREACHABLE = (HTTPError, ConnectionError, TimeoutError)
 
 
 class NotPushedError(Exception):
-    """The Hub did not take a model. The message says why, where the model is, and how to push it later.
+    """The Hub did not get a model. The message says why, where the model is, and how to push it later.
 
     Attributes:
         reason: Why, alone.
@@ -73,37 +79,49 @@ def push_folder(
 ) -> CommitInfo:
     """Push a model's folder: weights, code, tokenizer, card and results go up in one commit.
 
-    A lost connection and an overloaded Hub are tried again, for about half a minute. The token is that of `HF_TOKEN` or
-    of `hf auth login`.
+    Where the card has only a placeholder for the repository's name, the pushed copy has the name; the folder stays as
+    it is. A lost connection and an overloaded Hub are tried again, for about half a minute. The token is that of
+    `HF_TOKEN` or of `hf auth login`.
 
     Args:
         folder: A folder with a saved model. Checkpoints, trackers and hidden files in it are left out.
-        repo_id: As for [`open_repository`], like the next two.
-        private: As there.
-        revision: As there.
+        repo_id: `org/name`, or `name` for one of the user's own. The repository is made where it does not exist.
+        private: Whether a new repository is private; None leaves it to the organisation. An old one stays as it is.
+        revision: The branch; None is `main`.
         commit_message: The commit's title.
 
     Raises:
         ValueError: The folder holds no model, or `repo_id` cannot be one.
-        NotPushedError: The Hub refused or could not be reached.
+        NotPushedError: The Hub refused or could not be reached, or this machine failed, with a full disk for instance.
     """
     if not (folder / "config.json").is_file() or not any(folder.glob("model*.safetensors")):
         raise ValueError(f"{folder} holds no saved model: give a folder with config.json and model.safetensors.")
     validate(repo_id)
     try:
         full_id = open_repository(repo_id, private=private, revision=revision)
+        # Not upload_folder, which makes several commits of many or large files.
         return _retried(
-            lambda: HfApi().upload_folder(
-                repo_id=full_id,
-                folder_path=folder,
-                revision=revision,
-                commit_message=commit_message,
-                ignore_patterns=list(LEFT_OUT),
+            lambda: HfApi().create_commit(
+                full_id, _additions(folder, full_id), commit_message=commit_message, revision=revision
             )
         )
-    except (HTTPError, OSError, ValueError) as error:  # ValueError: README.md has metadata that the Hub does not take
+    # ValueError: README.md has metadata that the Hub refuses; RuntimeError: an upload of weights failed.
+    except (HTTPError, OSError, ValueError, RuntimeError) as error:
         options = f"{' --private' if private else ''}{f' --revision {revision}' if revision else ''}"
         raise NotPushedError(reason(error), folder, repo_id, options) from error
+
+
+def _additions(folder: Path, repo_id: str) -> list[CommitOperationAdd]:
+    names = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
+    return [
+        CommitOperationAdd(name, _named_card(folder / name, repo_id) if name == CARD else folder / name)
+        for name in filter_repo_objects(names, ignore_patterns=list(LEFT_OUT))
+    ]
+
+
+def _named_card(card: Path, repo_id: str) -> bytes:
+    """A card with the repository's name in the place of its placeholder."""
+    return re.sub(PLACEHOLDER.encode() + rb"[\w.-]+", lambda _: repo_id.encode(), card.read_bytes())
 
 
 def validate(repo_id: str) -> None:
@@ -118,7 +136,7 @@ def validate(repo_id: str) -> None:
         raise ValueError(f"'{repo_id}' cannot name a repository ({one_line(error)}): give org/name.") from error
 
 
-def reason(error: Exception) -> str:
+def reason(error: BaseException) -> str:
     """Why the Hub did not do something, in one sentence that says what to do about it."""
     if isinstance(error, OfflineModeIsEnabled):
         return "HF_HUB_OFFLINE is set."
@@ -128,27 +146,32 @@ def reason(error: Exception) -> str:
         if status in (401, 403):
             return f"{said}: log in with `hf auth login`, or set HF_TOKEN to a token that may write there."
         return f"{said}."
-    if isinstance(error, ValueError):
-        return f"{one_line(error).rstrip('.')}."
-    return f"the Hub cannot be reached ({one_line(error)})."
+    if isinstance(error, _UNREACHABLE):
+        return f"the Hub cannot be reached ({one_line(error)})."
+    if isinstance(error, RuntimeError) and error.__cause__ is not None:
+        return f"{one_line(error).rstrip('.')}: {reason(error.__cause__)}"
+    return f"{one_line(error).rstrip('.')}."
 
 
 def _retried(call: Callable[[], Result]) -> Result:
     for wait in WAITS:
         try:
             return call()
-        except (HTTPError, OSError) as error:
-            if not _may_pass(error):
+        except (HTTPError, OSError, RuntimeError) as error:
+            if not _is_transient(error):
                 raise
-            logger.warning(f"{reason(error).capitalize()} Trying again in {wait} s.")
+            said = reason(error)
+            logger.warning(f"{said[0].upper()}{said[1:]} Trying again in {wait} s.")
             time.sleep(wait)
     return call()
 
 
-def _may_pass(error: Exception) -> bool:
+def _is_transient(error: BaseException | None) -> bool:
     if isinstance(error, HfHubHTTPError):
         return error.response.status_code == 429 or error.response.status_code >= 500
-    return isinstance(error, (HTTPError, ConnectionError, TimeoutError)) and not isinstance(error, OfflineModeIsEnabled)
+    if isinstance(error, RuntimeError):  # huggingface_hub's, around what an upload of weights failed with
+        return _is_transient(error.__cause__)
+    return isinstance(error, _UNREACHABLE) and not isinstance(error, OfflineModeIsEnabled)
 
 
 def one_line(what: object) -> str:

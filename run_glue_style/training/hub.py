@@ -57,14 +57,15 @@ class HubRun:
         logger.info(f"The model is on the Hub: {commit.commit_url}")
 
     def wait(self) -> None:
-        """Wait for the push in the background; a failure is told, and nothing more."""
+        """Wait for the push in the background. A failure is logged and never ends the run."""
         if self._running is not None:
             running, self._running = self._running, None
             try:
                 running.result()
-            except (NotPushedError, OSError) as error:  # OSError: the disk is full, say
-                said = error.reason if isinstance(error, NotPushedError) else one_line(error)
-                logger.warning(f"A checkpoint was not pushed: {said}")
+            except NotPushedError as error:
+                logger.warning(f"A checkpoint was not pushed: {error.reason}")
+            except Exception as error:  # such as a full disk, which each library reports as an error of its own
+                logger.warning(f"A checkpoint was not pushed: {type(error).__name__}: {one_line(error)}")
 
     def _push_checkpoint(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, step: int) -> CommitInfo:
         with tempfile.TemporaryDirectory(prefix="dsa-checkpoint-") as folder:

@@ -1,8 +1,8 @@
 """A small Hugging Face Hub on 127.0.0.1, on real git repositories, for the real client libraries.
 
 It serves the requests of notes/hub-protocol.md, and large files under another host name (`localhost`), as the Hub's
-CDN is another host. It has no Xet storage: clients run with HF_HUB_DISABLE_XET=1. They read such settings at import, so
-they need processes of their own, with the variables of `LoopbackHub.environment`.
+CDN is another host. It has no Xet storage: clients run with HF_HUB_DISABLE_XET=1. They read such settings at import:
+a process of their own gets them as variables (`LoopbackHub.environment`), and a test's own process by `connected`.
 """
 
 import contextlib
@@ -10,16 +10,18 @@ import os
 import re
 import socket
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Literal, Self
 
+import pytest
 import uvicorn
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, PlainTextResponse
+from huggingface_hub import constants
 from loopback_cdn import Cdn
 from loopback_git import MissingEntryError, MissingRevisionError
 from loopback_routes import routes
@@ -146,6 +148,19 @@ class LoopbackHub:
         }
         return own | settings | ({"HF_TOKEN": token} if token else {})
 
+    @contextlib.contextmanager
+    def connected(self, token: str | None = None) -> Iterator[None]:
+        """This process's uploads go to this Hub. Downloads need a process with a cache of its own."""
+        with pytest.MonkeyPatch.context() as patch:
+            for name in [name for name in os.environ if CLIENT_VARIABLE.fullmatch(name)]:
+                patch.delenv(name)
+            if token:
+                patch.setenv("HF_TOKEN", token)
+            patch.setattr(constants, "HF_TOKEN_PATH", os.devnull)
+            patch.setattr(constants, "HF_HUB_DISABLE_XET", True)
+            patch.setattr(constants, "ENDPOINT", self.endpoint)
+            yield
+
     def git_folder(self, repo_id: str, repo_type: str = "model") -> Path:
         """The bare repository of a model, data set or Space."""
         return self._store.repositories[f"{repo_type}s", repo_id].git.folder
@@ -161,7 +176,7 @@ class LoopbackHub:
         *,
         method: str | None = None,
         path_contains: str = "",
-        how: Literal["disconnect", "503", "500"] = "disconnect",
+        how: Literal["disconnect", "403", "500", "503"] = "disconnect",
     ) -> None:
         """Break the next requests that match.
 

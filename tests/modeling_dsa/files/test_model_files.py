@@ -35,7 +35,12 @@ def test_what_belongs_to_the_old_model_goes(tmp_path: Path) -> None:
 
 def test_a_model_that_fails_leaves_the_old_one(tmp_path: Path) -> None:
     write(tmp_path / "model", OLD, "old")
-    with pytest.raises(OSError, match="full"), replaced_model(tmp_path / "model") as beside:
-        write(beside, NEW, "new")
-        raise OSError("full")
+
+    def fail() -> None:
+        with replaced_model(tmp_path / "model") as beside:
+            write(beside, NEW, "new")
+            raise OSError("full")
+
+    with pytest.raises(OSError, match="full"):
+        fail()
     assert files(tmp_path) == {f"model/{name}": "old" for name in OLD}

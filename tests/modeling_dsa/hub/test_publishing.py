@@ -1,157 +1,167 @@
-"""modeling_dsa.hub.publishing and `dsa push` against a loopback Hub, in fresh processes."""
+"""modeling_dsa.hub.publishing and `dsa push` against a loopback Hub."""
 
+import errno
+import shutil
 import subprocess
-import sys
-import sysconfig
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from huggingface_hub import constants
 from loopback_hub import LoopbackHub
-from small_models import randomize, small_config
-from small_runs import small_tokenizer
+from small_repositories import save_system
 
-from modeling_dsa import DSAForNLI
-from modeling_dsa.hub.publishing import push_folder, validate
+from modeling_dsa.cli.main import main
+from modeling_dsa.hub import publishing
+from modeling_dsa.hub.publishing import NotPushedError, push_folder, validate
 
-pytestmark = pytest.mark.slow  # each test starts processes
-
-DSA = Path(sysconfig.get_path("scripts")) / "dsa"
 TOKEN = "hf_a-token-that-nobody-shall-see"
+CARD = "---\nlicense: apache-2.0\n---\n# mine\n`your-org/mine`, and mine.\n"
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A finished run's folder, with what a run keeps for itself."""
-    folder = tmp_path / "runs" / "mine"
-    labels = {"entailment": 0, "neutral": 1, "contradiction": 2}
-    names = {number: name for name, number in labels.items()}
-    config = small_config(vocab_size=len(small_tokenizer()), sentences_per_row=2, id2label=names, label2id=labels)
-    randomize(DSAForNLI(config)).save_pretrained(folder)
-    small_tokenizer().save_pretrained(folder)
+    folder = save_system(tmp_path_factory.mktemp("runs"), "nli").folder
     for name in ("checkpoints/step-1/model.safetensors", "tracker/events", ".unfinished/config.json", ".hidden"):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text("not for the Hub")
+    (folder / "README.md").write_text(CARD)
     return folder
 
 
-def dsa_push(
-    hub: LoopbackHub, home: Path, *words: str | Path, token: str | None = TOKEN, **variables: str
-) -> subprocess.CompletedProcess[str]:
-    environment = hub.environment(home, token) | {"OMP_NUM_THREADS": "1"} | variables
-    done = subprocess.run([DSA, "push", *words], env=environment, capture_output=True, text=True, timeout=180)
-    assert TOKEN not in done.stdout + done.stderr
-    return done
+@pytest.fixture
+def folder(saved: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(saved, tmp_path / "mine"))
+
+
+@pytest.fixture
+def hub(hub: LoopbackHub, monkeypatch: pytest.MonkeyPatch) -> Iterator[LoopbackHub]:
+    """A Hub that this process talks to, with a user who may write to `ada` and `org`, and no time to wait for."""
+    monkeypatch.setattr(publishing, "WAITS", (0, 0))
+    hub.add_user("ada", TOKEN, orgs=("org",))
+    with hub.connected(TOKEN):
+        yield hub
+
+
+def push(folder: Path, repo_id: str, *options: str) -> int:
+    return main(["push", str(folder), repo_id, *options])
+
+
+def git(hub: LoopbackHub, repo_id: str, *words: str) -> str:
+    command = ["git", "-C", str(hub.git_folder(repo_id)), *words]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
 def files(hub: LoopbackHub, repo_id: str, revision: str = "main") -> set[str]:
-    git = ["git", "-C", str(hub.git_folder(repo_id)), "ls-tree", "-r", "--name-only", revision]
-    return set(subprocess.run(git, capture_output=True, text=True, check=True).stdout.split())
+    return set(git(hub, repo_id, "ls-tree", "-r", "--name-only", revision).split())
 
 
-def content(hub: LoopbackHub, repo_id: str, path: str, revision: str = "main") -> str:
-    git = ["git", "-C", str(hub.git_folder(repo_id)), "show", f"{revision}:{path}"]
-    return str(subprocess.run(git, capture_output=True, text=True, check=True).stdout)
+def contents(folder: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def test_push_sends_the_whole_folder_in_one_commit_and_completes_the_card(
-    hub: LoopbackHub, folder: Path, tmp_path: Path
+def test_a_push_sends_the_whole_folder_in_one_commit_and_names_the_repository(
+    hub: LoopbackHub, folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    hub.add_user("ada", TOKEN, orgs=("org",))
-    (folder / "README.md").write_text("---\nlicense: apache-2.0\n---\n# mine\n`your-org/mine`, and mine.\n")
-    done = dsa_push(hub, tmp_path / "home", folder, "org/dsa-snli", "--private")
-    assert done.returncode == 0, done.stderr
-    assert "org/dsa-snli" in done.stderr.splitlines()[-1]
-    assert len(hub.commits("org/dsa-snli")) <= 2  # the Hub's own first one, and ours
-    assert hub.commits("org/dsa-snli")[0] == "Upload the model"
+    before = contents(folder)
+    assert push(folder, "org/dsa-snli", "--private") == 0
+    assert "org/dsa-snli" in caplog.messages[-1]
+    assert hub.commits("org/dsa-snli") == ["Upload the model", "initial commit"]
     pushed = files(hub, "org/dsa-snli") - {".gitattributes"}
     assert pushed == {path.name for path in folder.iterdir() if path.is_file() and path.name != ".hidden"}
     assert {"model.safetensors", "modeling_dsa.py", "modules.json", "handler.py", "tokenizer.json"} <= pushed
-    assert content(hub, "org/dsa-snli", "model.safetensors").startswith("version https://git-lfs")
-    assert "`org/dsa-snli`, and mine." in content(hub, "org/dsa-snli", "README.md")
+    assert git(hub, "org/dsa-snli", "show", "main:model.safetensors").startswith("version https://git-lfs")
+    assert git(hub, "org/dsa-snli", "show", "main:README.md") == CARD.replace("your-org/mine", "org/dsa-snli")
 
-    branch = dsa_push(hub, tmp_path / "home", folder, "org/dsa-snli", "--revision", "second")
-    assert branch.returncode == 0, branch.stderr
+    assert push(folder, "org/dsa-snli", "--revision", "second") == 0
     assert files(hub, "org/dsa-snli", "second") >= pushed
+    assert contents(folder) == before
 
 
-def test_push_makes_a_card_where_there_is_none(hub: LoopbackHub, folder: Path, tmp_path: Path) -> None:
-    hub.add_user("ada", TOKEN)
-    done = dsa_push(hub, tmp_path / "home", folder, "ada/mine")
-    assert done.returncode == 0, done.stderr
-    card = content(hub, "ada/mine", "README.md")
-    assert card.startswith("---\n")
-    assert "ada/mine" in card
+def test_a_card_never_gets_the_name_of_a_push_that_failed(hub: LoopbackHub, folder: Path) -> None:
+    before = contents(folder)
+    hub.fail(1000, method="POST", path_contains="/commit/", how="403")
+    assert push(folder, "org/mistyped") == 1
+    assert contents(folder) == before
 
 
-def test_a_lost_connection_is_tried_again(hub: LoopbackHub, folder: Path, tmp_path: Path) -> None:
-    hub.add_user("ada", TOKEN)
+def test_a_model_without_a_card_is_pushed_with_the_command_that_makes_one(
+    hub: LoopbackHub, folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (folder / "README.md").unlink()
+    assert push(folder, "ada/mine") == 0
+    assert "model.safetensors" in files(hub, "ada/mine")
+    assert f"python -m run_glue_style.reporting.model_card {folder} --model_id ada/mine" in caplog.messages[0]
+
+
+def test_a_lost_connection_is_tried_again(hub: LoopbackHub, folder: Path, caplog: pytest.LogCaptureFixture) -> None:
     hub.fail(2, method="POST", path_contains="/commit/")
-    done = dsa_push(hub, tmp_path / "home", folder, "ada/mine")
-    assert done.returncode == 0, done.stderr
-    assert done.stderr.count("Trying again in") == 2
+    assert push(folder, "ada/mine") == 0
+    assert [message for message in caplog.messages if "Trying again in 0 s" in message] == caplog.messages[:2]
     assert "model.safetensors" in files(hub, "ada/mine")
 
 
-def test_a_hub_that_stays_away_leaves_the_model_and_the_command(hub: LoopbackHub, folder: Path, tmp_path: Path) -> None:
-    hub.add_user("ada", TOKEN)
-    code = f"""
-import sys, modeling_dsa.publishing as publishing
-from pathlib import Path
-publishing.WAITS = (0, 0)
-try:
-    publishing.push_folder(Path({str(folder)!r}), "ada/mine", private=True, revision="b")
-except publishing.NotPushedError as error:
-    print(error)
-"""
+def test_a_hub_that_stays_away_leaves_the_model_and_the_command(hub: LoopbackHub, folder: Path) -> None:
     hub.fail(1000, method="POST", path_contains="/commit/", how="503")
-    done = subprocess.run(
-        [sys.executable, "-c", code], env=hub.environment(tmp_path, TOKEN), capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr
-    said = done.stdout.strip()
+    with pytest.raises(NotPushedError) as refused:
+        push_folder(folder, "ada/mine", private=True, revision="b")
+    said = str(refused.value)
     assert said.startswith("The model was not pushed to ada/mine: the Hub answers 503")
     assert said.endswith(f"push it later with: dsa push {folder} ada/mine --private --revision b")
-    assert TOKEN not in done.stdout + done.stderr
-    assert (folder / "model.safetensors").is_file()
+    assert TOKEN not in said
+
+
+def test_weights_that_do_not_go_up_are_a_refusal_too(
+    hub: LoopbackHub, folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    hub.fail(1000, method="PUT", path_contains="/models/", how="403")
+    assert push(folder, "ada/mine") == 1
+    assert "Error while uploading 'model.safetensors' to the Hub: the Hub answers 403" in caplog.messages[-1]
+
+
+def test_a_full_disk_is_not_blamed_on_the_hub(hub: LoopbackHub, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(path: Path) -> bytes:
+        raise OSError(errno.ENOSPC, "No space left on device", str(path))
+
+    monkeypatch.setattr(Path, "read_bytes", full)
+    with pytest.raises(NotPushedError, match=r"to ada/mine: \[Errno 28\] No space left on device"):
+        push_folder(folder, "ada/mine")
 
 
 @pytest.mark.parametrize(
     ("repo_id", "token", "code", "sentence"),
     [
-        ("ada/mine", None, 1, "set HF_TOKEN to a token that may write there. It is complete in"),
+        ("ada/mine", "", 1, "set HF_TOKEN to a token that may write there. It is complete in"),
         ("ada/mine", "hf_wrong", 1, "log in with `hf auth login`, or set HF_TOKEN"),
         ("other/mine", TOKEN, 1, "the Hub answers 403"),
         ("a/b/c", TOKEN, 2, "'a/b/c' cannot name a repository"),
     ],
 )
 def test_refusals_are_one_sentence(
-    hub: LoopbackHub, folder: Path, tmp_path: Path, repo_id: str, token: str | None, code: int, sentence: str
+    hub: LoopbackHub, folder: Path, repo_id: str, token: str, code: int, sentence: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    hub.add_user("ada", TOKEN)
-    (folder / "README.md").write_text("mine")
-    done = dsa_push(hub, tmp_path / "home", folder, repo_id, token=token)
-    assert done.returncode == code
-    last = done.stderr.strip().splitlines()[-1]
-    assert last.startswith("error: ")
-    assert sentence in last
-    assert "Traceback" not in done.stderr
+    with hub.connected(token):
+        assert push(folder, repo_id) == code
+    assert caplog.messages[-1].startswith("error: ")
+    assert sentence in caplog.messages[-1]
+    assert "\n" not in caplog.messages[-1]
 
 
-def test_offline_and_no_model(hub: LoopbackHub, folder: Path, tmp_path: Path) -> None:
-    done = dsa_push(hub, tmp_path / "home", folder, "ada/mine", HF_HUB_OFFLINE="1")
-    assert done.returncode == 1
-    assert "HF_HUB_OFFLINE is set. It is complete in" in done.stderr
+def test_offline_and_no_model(
+    hub: LoopbackHub, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     with pytest.raises(ValueError, match="holds no saved model: give a folder with"):
         push_folder(tmp_path, "ada/mine")
     with pytest.raises(ValueError, match="cannot name a repository"):
         validate("-bad-")
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    assert push(folder, "ada/mine") == 1
+    assert "HF_HUB_OFFLINE is set. It is complete in" in caplog.messages[-1]
 
 
-def test_metadata_that_the_hub_refuses(hub: LoopbackHub, folder: Path, tmp_path: Path) -> None:
-    hub.add_user("ada", TOKEN)
+def test_metadata_that_the_hub_refuses(hub: LoopbackHub, folder: Path, caplog: pytest.LogCaptureFixture) -> None:
     (folder / "README.md").write_text("---\nlicense: [no such licence]\n---\n")
-    done = dsa_push(hub, tmp_path / "home", folder, "ada/mine")
-    assert done.returncode == 1
-    last = done.stderr.strip().splitlines()[-1]
-    assert "nvalid metadata in README.md" in last
-    assert "dsa push" in last
+    assert push(folder, "ada/mine") == 1
+    assert "nvalid metadata in README.md" in caplog.messages[-1]
+    assert "dsa push" in caplog.messages[-1]

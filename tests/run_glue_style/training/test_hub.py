@@ -1,7 +1,8 @@
-"""run_glue_style.training.hub from end to end: a run pushes itself to a loopback Hub, strangers use it."""
+"""run_glue_style.training.hub: a run pushes itself to a loopback Hub, which may fail, and strangers use it."""
 
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -12,14 +13,17 @@ from typing import Any
 import pytest
 import torch
 from loopback_hub import LoopbackHub
-from safetensors.torch import load_file
-from small_runs import SMALL_SIZES, as_words, read_results, write_pair_files
+from safetensors.torch import load_file, save_file
+from small_runs import SMALL_SIZES, as_words, logged_error, read_results, run_main, small_trainer, write_pair_files
 from transformers import AutoTokenizer
 
 from modeling_dsa import DSAForNLI
+from modeling_dsa.hub import publishing
+from run_glue_style import run_nli as run_nli_script
+from run_glue_style.training.arguments import RunArguments
+from run_glue_style.training.hub import HubRun
 
-pytestmark = pytest.mark.slow  # each test starts processes
-
+pytestmark = pytest.mark.usefixtures("datasets_cache")
 REPOSITORY = Path(__file__).parents[3]
 TOKEN = "hf_a-token-that-nobody-shall-see"
 PAIRS = [("A man is playing a guitar.", "A man is asleep."), ("Two dogs run.", "Animals are outside.")]
@@ -103,6 +107,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return write_pair_files(tmp_path_factory.mktemp("data"), {"train": 200, "validation": 60, "test": 60}, 12)
 
 
+@pytest.mark.slow
 def test_a_run_pushes_itself_and_a_stranger_uses_it(hub: LoopbackHub, data: dict[str, Any], tmp_path: Path) -> None:
     hub.add_user("ada", TOKEN, orgs=("org",))
     process = run_nli(hub, tmp_path, data, "--hub_private", hub_model_id="org/dsa-snli", hub_revision="first")
@@ -132,16 +137,34 @@ def test_a_run_pushes_itself_and_a_stranger_uses_it(hub: LoopbackHub, data: dict
     assert again == found
 
 
-def test_every_checkpoint_is_pushed_and_the_end_too(hub: LoopbackHub, data: dict[str, Any], tmp_path: Path) -> None:
+@pytest.fixture
+def waitless(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(publishing, "WAITS", (0, 0))
+
+
+def run_here(
+    hub: LoopbackHub, folder: Path, data: dict[str, Any], token: str = TOKEN, **options: Any
+) -> tuple[int, Path]:
+    """A run in this process: its exit code and its folder."""
     hub.add_user("ada", TOKEN)
-    process = run_nli(hub, tmp_path, data, hub_model_id="ada/mine", hub_strategy="every_save")
-    said = finish(process)
-    assert process.returncode == 0, said
+    words = OPTIONS | data | {"output_dir": folder / "run"} | options
+    with hub.connected(token):
+        return run_main(run_nli_script.main, "run_nli.py", words, "--cpu", "--push_to_hub"), folder / "run"
+
+
+def test_every_checkpoint_is_pushed_but_for_one_that_fails_and_the_end_too(
+    hub: LoopbackHub, data: dict[str, Any], tmp_path: Path, caplog: pytest.LogCaptureFixture, waitless: None
+) -> None:
+    hub.fail(1, method="PUT", path_contains="/models/", how="403")  # huggingface_hub makes a RuntimeError of it
+    code, run = run_here(hub, tmp_path, data, hub_model_id="ada/mine", hub_strategy="every_save")
+    assert code == 0
+    (failed,) = [message for message in caplog.messages if message.startswith("A checkpoint was not pushed: ")]
+    assert "Error while uploading 'model.safetensors' to the Hub: the Hub answers 403" in failed
     titles = hub.commits("ada/mine")
     assert titles[0] == "End of training"
     progress = [title for title in titles if title.startswith("Training in progress: the best weights at step ")]
     assert progress
-    assert len(progress) <= len(read_results(tmp_path / "run")["history"])
+    assert len(progress) < len(read_results(run)["history"])
     first = subprocess.run(
         ["git", "-C", hub.git_folder("ada/mine"), "ls-tree", "--name-only", f"main~{titles.index(progress[-1])}"],
         capture_output=True,
@@ -151,19 +174,34 @@ def test_every_checkpoint_is_pushed_and_the_end_too(hub: LoopbackHub, data: dict
     assert {"model.safetensors", "modeling_dsa.py", "tokenizer.json", "config.json"} <= set(first)
 
 
-def test_a_hub_that_goes_away_costs_nothing_but_the_push(
-    hub: LoopbackHub, data: dict[str, Any], tmp_path: Path
+def test_a_full_disk_under_a_push_in_the_background_is_logged(
+    hub: LoopbackHub, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     hub.add_user("ada", TOKEN)
+    trainer = small_trainer(tmp_path)
+    trainer.checkpoints.mkdir()
+    save_file(trainer.unwrapped_model().state_dict(), trainer.checkpoints / "best.safetensors")
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    with hub.connected(TOKEN):
+        hub_run = HubRun(RunArguments(push_to_hub=True, hub_model_id="ada/mine"))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (8192, limits[1]))  # room for config.json, and not for the weights
+        try:
+            hub_run.push_checkpoint(trainer)
+            hub_run.wait()
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert caplog.messages[-1].startswith("A checkpoint was not pushed: SafetensorError: ")
+
+
+def test_a_hub_that_goes_away_costs_nothing_but_the_push(
+    hub: LoopbackHub, data: dict[str, Any], tmp_path: Path, caplog: pytest.LogCaptureFixture, waitless: None
+) -> None:
     hub.fail(1000, method="POST", path_contains="/commit/", how="503")
-    process = run_nli(hub, tmp_path, data, hub_model_id="ada/mine")
-    said = finish(process)
-    run = tmp_path / "run"
-    assert process.returncode == 1
-    assert "error: The model was not pushed to ada/mine: the Hub answers 503" in said
-    assert f"It is complete in {run}; push it later with: " in said
-    command = said.splitlines()[-1].split("push it later with: ")[1]
-    assert command == f"dsa push {run} ada/mine"
+    code, run = run_here(hub, tmp_path, data, hub_model_id="ada/mine", max_train_steps=4)
+    assert code == 1
+    said = logged_error(caplog)
+    assert said.startswith("error: The model was not pushed to ada/mine: the Hub answers 503")
+    assert said.endswith(f"It is complete in {run}; push it later with: dsa push {run} ada/mine")
     assert load_file(run / "model.safetensors")
     assert read_results(run)["metrics"]["test"]["accuracy"] > 0
     assert not (run / "checkpoints").exists()
@@ -172,22 +210,27 @@ def test_a_hub_that_goes_away_costs_nothing_but_the_push(
 @pytest.mark.parametrize(
     ("token", "name", "sentence"),
     [
-        (None, "ada/mine", "error: The model cannot be pushed to ada/mine: the Hub answers 401"),
+        ("", "ada/mine", "error: The model cannot be pushed to ada/mine: the Hub answers 401"),
         (TOKEN, "other/mine", "error: The model cannot be pushed to other/mine: the Hub answers 403"),
     ],
 )
 def test_a_refusal_comes_before_the_training(
-    hub: LoopbackHub, data: dict[str, Any], tmp_path: Path, token: str | None, name: str, sentence: str
+    hub: LoopbackHub,
+    data: dict[str, Any],
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    token: str,
+    name: str,
+    sentence: str,
 ) -> None:
-    hub.add_user("ada", TOKEN)
-    process = run_nli(hub, tmp_path, data, token=token, hub_model_id=name)
-    said = finish(process)
-    assert process.returncode == 2
-    assert sentence in said.splitlines()[-1]
-    assert "HF_TOKEN" in said.splitlines()[-1]
-    assert not (tmp_path / "run").exists()
+    code, run = run_here(hub, tmp_path, data, token, hub_model_id=name)
+    assert code == 2
+    assert sentence in logged_error(caplog)
+    assert "HF_TOKEN" in logged_error(caplog)
+    assert not run.exists()
 
 
+@pytest.mark.slow
 def test_a_stopped_run_goes_on_and_is_pushed_once(hub: LoopbackHub, data: dict[str, Any], tmp_path: Path) -> None:
     hub.add_user("ada", TOKEN)
     process = run_nli(hub, tmp_path, data, hub_model_id="ada/mine", num_train_epochs=60)
