@@ -16,8 +16,9 @@ from modeling_dsa import DSAForNLI
 from run_glue_style.reporting.reporters import REPORTERS
 from run_glue_style.sample import SAMPLE_FILES, SAMPLE_VECTORS, baseline_line
 from run_glue_style.tasks.arguments import DatasetArguments
+from run_glue_style.tasks.labelled_examples import load_files, load_hub
 from run_glue_style.tasks.metrics import ClassificationMetric
-from run_glue_style.tasks.nli import LABEL_NAMES, fingerprint, load_nli_dataset, load_nli_files
+from run_glue_style.tasks.nli import LABEL_NAMES, NLI
 from run_glue_style.tasks.task import Task
 from run_glue_style.training.entry import run_script, run_task
 
@@ -36,8 +37,8 @@ def make_task(arguments: DataArguments) -> Task:
 
     def load() -> DatasetDict:
         if name is not None:
-            return load_nli_dataset(name, arguments.dataset_config_name)
-        return load_nli_files(files or SAMPLE_FILES)
+            return load_hub(name, arguments.dataset_config_name, NLI)
+        return load_files(files or SAMPLE_FILES, NLI)
 
     is_sample = name is None and not files
     return Task(
@@ -50,7 +51,7 @@ def make_task(arguments: DataArguments) -> Task:
         default_vectors=SAMPLE_VECTORS if is_sample else None,
         baseline=baseline_line() if is_sample else None,
         example=("A man is playing a guitar on stage.", "A man is asleep."),
-        fingerprint=fingerprint,
+        fingerprint=NLI.fingerprint,
         metrics=(ClassificationMetric(LABEL_NAMES),),
     )
 

@@ -19,8 +19,9 @@ from modeling_dsa import DSAConfig, DSAForSequenceClassification
 from modeling_dsa.shipped.settings import setting_folder
 from run_glue_style.reporting.reporters import REPORTERS
 from run_glue_style.tasks.arguments import DatasetArguments
+from run_glue_style.tasks.labelled_examples import load_hub
 from run_glue_style.tasks.metrics import ClassificationMetric
-from run_glue_style.tasks.sst import LABEL_NAMES, Classes, fingerprint, load_sst_dataset, load_sst_files
+from run_glue_style.tasks.sst import LABEL_NAMES, SST, Classes, load_sst_files
 from run_glue_style.tasks.task import Task
 from run_glue_style.training.entry import run_script, run_task
 
@@ -51,7 +52,7 @@ def make_task(arguments: DataArguments) -> Task:
 
     def load() -> DatasetDict:
         if name is not None:
-            return load_sst_dataset(name, classes, arguments.dataset_config_name)
+            return load_hub(name, arguments.dataset_config_name, SST[classes])
         return load_sst_files(files, classes, arguments.phrases)
 
     return Task(
@@ -64,7 +65,7 @@ def make_task(arguments: DataArguments) -> Task:
         default_vectors=None,
         baseline=None,
         example=("A gripping film with a great cast.",),
-        fingerprint=fingerprint,
+        fingerprint=SST[classes].fingerprint,
         metrics=(ClassificationMetric(LABEL_NAMES[classes]),),
         check_setting=partial(check_setting, classes=classes),
     )

@@ -16,9 +16,8 @@ if not __package__:  # started by its path: Python searches this folder, and not
 from modeling_dsa import DSAForSequenceClassification
 from run_glue_style.reporting.reporters import REPORTERS
 from run_glue_style.tasks.fnc_score import FNCScore
-from run_glue_style.tasks.labelled_rows import fingerprint
 from run_glue_style.tasks.metrics import ClassificationMetric
-from run_glue_style.tasks.stance import FEATURES, LABEL_NAMES, StanceFiles, check_share, load_stances
+from run_glue_style.tasks.stance import LABEL_NAMES, STANCE, StanceFiles, check_share, load_stances
 from run_glue_style.tasks.task import Task
 from run_glue_style.training.entry import run_script, run_task
 
@@ -78,7 +77,7 @@ def make_task(arguments: DataArguments) -> Task:
         load=partial(load_stances, train, test, arguments.validation_share),
         source=", ".join(path.name for path in paths.values()),
         default_vectors=None,
-        fingerprint=partial(fingerprint, columns=list(FEATURES)),
+        fingerprint=STANCE.fingerprint,
         baseline=None,
         example=("Police find mass graves", "The mayor said that no graves were found."),
         metrics=(ClassificationMetric(LABEL_NAMES), FNCScore(LABEL_NAMES)),

@@ -12,7 +12,8 @@ import pyarrow.parquet as pq
 from datasets import DatasetDict
 
 from modeling_dsa.text.tokenization import count_words
-from run_glue_style.tasks.nli import load_nli_files
+from run_glue_style.tasks.labelled_examples import load_files
+from run_glue_style.tasks.nli import NLI
 
 
 def write_pairs(data: DatasetDict, folder: Path) -> set[str]:
@@ -47,7 +48,7 @@ def main() -> None:
     parser.add_argument("--output_dir", type=Path, required=True, help="Folder of the sample.")
     arguments = parser.parse_args()
     files = {name: getattr(arguments, f"{name}_file") for name in ("train", "validation", "test")}
-    words = write_pairs(load_nli_files(files), arguments.output_dir)
+    words = write_pairs(load_files(files, NLI), arguments.output_dir)
     write_vectors(arguments.vectors, arguments.member, words, arguments.output_dir / "glove.6B.100d.sample.zip")
 
 

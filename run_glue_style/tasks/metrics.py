@@ -1,13 +1,16 @@
-"""The classification metric of the training and evaluation scripts: an `evaluate.Metric` that needs no network."""
+"""The metrics of the training and evaluation scripts: `evaluate.Metric`s that need no network."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import datasets
 import evaluate
 import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import pearsonr, spearmanr
 from sklearn.metrics import confusion_matrix, precision_recall_fscore_support
 
 
@@ -87,3 +90,67 @@ class ClassificationMetric(evaluate.Metric):  # type: ignore[misc]
             "confusion_matrix": counts.tolist(),
             "majority_accuracy": float(max(support) / len(gold)),
         }
+
+
+class Score(evaluate.Metric):  # type: ignore[misc]
+    """One number that scikit-learn computes from the labels of a classifier, to be combined with other metrics.
+
+    Args:
+        name: The number's name.
+        function: From references and predictions to the number, such as `sklearn.metrics.matthews_corrcoef`.
+    """
+
+    def __init__(self, name: str, function: Callable[..., float]) -> None:
+        self.score, self.function = name, function
+        super().__init__(keep_in_memory=True)
+
+    def _info(self) -> evaluate.MetricInfo:
+        return evaluate.MetricInfo(
+            description=f"The {self.score} of a classifier.",
+            citation="",
+            inputs_description="predictions, references: integer labels.",
+            features=datasets.Features({"predictions": datasets.Value("int64"), "references": datasets.Value("int64")}),
+        )
+
+    def _compute(self, *, predictions: Sequence[int], references: Sequence[int]) -> dict[str, float]:
+        return {self.score: float(self.function(references, predictions))}
+
+
+class RegressionMetric(evaluate.Metric):  # type: ignore[misc]
+    """How well predicted numbers follow the true ones: correlations, and the mean absolute error."""
+
+    def __init__(self) -> None:
+        super().__init__(keep_in_memory=True)
+
+    def _info(self) -> evaluate.MetricInfo:
+        return evaluate.MetricInfo(
+            description="Pearson's and Spearman's correlation and the mean absolute error.",
+            citation="",
+            inputs_description="predictions, references: numbers.",
+            features=datasets.Features(
+                {"predictions": datasets.Value("float64"), "references": datasets.Value("float64")}
+            ),
+        )
+
+    def _compute(self, *, predictions: Sequence[float], references: Sequence[float]) -> dict[str, float]:
+        """Score examples.
+
+        Returns:
+            `pearson` and `spearman`, 0 where one side is constant and there is no correlation;
+            `mean_absolute_error`, in the labels' unit; `constant_absolute_error`, that of always giving the median of
+            the references, which no other constant undercuts.
+        """
+        predicted, gold = np.asarray(predictions, float), np.asarray(references, float)  # (examples,)
+        return {
+            "pearson": _correlation(pearsonr, predicted, gold),
+            "spearman": _correlation(spearmanr, predicted, gold),
+            "mean_absolute_error": float(np.abs(predicted - gold).mean()),
+            "constant_absolute_error": float(np.abs(np.median(gold) - gold).mean()),
+        }
+
+
+def _correlation(function: Callable[..., Any], predicted: NDArray[Any], gold: NDArray[Any]) -> float:
+    if len(gold) < 2 or np.ptp(predicted) == 0 or np.ptp(gold) == 0:
+        return 0.0
+    value = float(function(predicted, gold).statistic)
+    return value if math.isfinite(value) else 0.0

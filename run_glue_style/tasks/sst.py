@@ -7,12 +7,12 @@ from functools import partial
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from datasets import Dataset, DatasetDict
+from datasets import DatasetDict
 
 from modeling_dsa.files.text_files import Rows, file_ending, read_lines
-from run_glue_style.tasks import labelled_rows
 
-from .labelled_rows import UNLABELLED, RowRules
+from .labelled_examples import ExampleFormat, load_file
+from .labels import KnownClasses
 
 Classes: TypeAlias = Literal[2, 5]
 Node: TypeAlias = tuple[int, int, int]  # label 0 to 4, first word, and the word behind the last
@@ -21,11 +21,12 @@ LABEL_NAMES: dict[Classes, tuple[str, ...]] = {
     2: ("negative", "positive"),
     5: ("very negative", "negative", "neutral", "positive", "very positive"),
 }
-_RULES = {
-    classes: RowRules(texts={"sentence": ("sentence", "text")}, labels=("label",), label_names=names, version=1)
+SST: dict[Classes, ExampleFormat] = {
+    classes: ExampleFormat({"sentence": ("sentence", "text")}, label_columns=("label",), labels=KnownClasses(names))
     for classes, names in LABEL_NAMES.items()
 }
 _NEUTRAL = 2
+_UNLABELLED = "-"
 _TOKEN = re.compile(r"[()]|[^() \t]+")  # a no-break space may stand in a word
 
 
@@ -50,12 +51,10 @@ def load_sst_files(files: Mapping[str, Path], classes: Classes, phrases: bool = 
 
     Raises:
         FileNotFoundError: A file does not exist.
-        ValueError: A file has another ending, is broken or empty or has no label at all; a tree is malformed; a column
-            is missing, a sentence is null or blank, or a label is unknown; or phrases are wanted of a table. The
-            sentence names the file, the line and what is wrong.
+        ValueError: A file has an unsupported extension, is broken or empty or has no label at all; a tree is malformed;
+            a column is missing, a sentence is null or blank, or a label is unknown; or phrases are wanted of a table.
+            The sentence names the file, the line and what is wrong.
     """
-    if not files:
-        raise ValueError("no files were given: at least one split needs a file")
     splits = DatasetDict()
     for split, path in files.items():
         wants_phrases = phrases and split == "train"
@@ -65,53 +64,16 @@ def load_sst_files(files: Mapping[str, Path], classes: Classes, phrases: bool = 
             raise ValueError(f"{path} has no trees: phrases are read from the .txt files of the treebank only.")
         else:
             reader = None
-        splits[split] = labelled_rows.load_file(split, path, _RULES[classes], reader)
+        splits[split] = load_file(split, path, SST[classes], reader)
     return splits
 
 
-def load_sst_dataset(
-    name: str, classes: Classes, config: str | None = None, revision: str | None = None
-) -> DatasetDict:
-    """Load a data set of labelled sentences from the Hub or a local folder, with all of its splits.
-
-    Columns and labels are as in the tables of `load_sst_files`. Where the data set names its classes they are matched
-    by name; where it has bare integers they must follow `LABEL_NAMES[classes]`.
-
-    Args:
-        name: Such as `stanfordnlp/sst2` or `SetFit/sst5`, or a folder.
-        classes: 2 or 5.
-        config: The configuration, where the data set has several (`sst2` of `nyu-mll/glue`).
-        revision: A branch, tag or commit of the data set's repository.
-
-    Returns:
-        The columns `sentence` and `label` for each split; a split without any label (a hidden test set) is empty.
-
-    Raises:
-        ConnectionError: The Hub cannot be reached and the data set is not in the cache.
-        FileNotFoundError: There is no such data set or folder.
-        ValueError: As in `load_sst_files`, or there is no such configuration.
-    """
-    return labelled_rows.load_hub(name, config, revision, _RULES[classes])
-
-
-def fingerprint(dataset: Dataset) -> str:
-    """SHA-256 of a split's sentences and labels in their order, the same for the same rows from any kind of file.
-
-    Args:
-        dataset: One split of `load_sst_files` or `load_sst_dataset`.
-
-    Returns:
-        64 hexadecimal digits.
-    """
-    return labelled_rows.fingerprint(dataset, ("sentence", "label"))
-
-
-def parse_tree(text: str, place: str) -> tuple[list[str], list[Node]]:
+def parse_tree(text: str, location: str) -> tuple[list[str], list[Node]]:
     """Read a bracketed tree of any depth.
 
     Args:
         text: Such as `(3 (2 It) (3 works))`.
-        place: Where it stands, for messages.
+        location: Where it stands, for messages.
 
     Returns:
         The words, and the nodes in the order in which they end, so that the root is the last.
@@ -125,55 +87,55 @@ def parse_tree(text: str, place: str) -> tuple[list[str], list[Node]]:
     tokens = iter(_TOKEN.findall(text))
     for token in tokens:
         if nodes and not open_nodes:
-            raise _malformed(place, f"{token!r} stands behind the end")
+            raise _malformed(location, f"{token!r} stands behind the end")
         if not open_nodes and token != "(":
-            raise _malformed(place, f"it begins with {token!r}, not with '('")
+            raise _malformed(location, f"it begins with {token!r}, not with '('")
         if open_nodes and token != ")":
             _, first, ended = open_nodes[-1]
             # The original files have leaves of two words, such as (2 8 1\/2).
             if len(words) > first and (len(nodes) > ended) == (token != "("):
-                raise _malformed(place, "a word stands beside a node")
+                raise _malformed(location, "a word stands beside a node")
         if token == "(":
             label = next(tokens, "")
             if label not in ("0", "1", "2", "3", "4"):
-                raise _malformed(place, f"a node has the label {label!r}, not 0 to 4")
+                raise _malformed(location, f"a node has the label {label!r}, not 0 to 4")
             open_nodes.append((int(label), len(words), len(nodes)))
         elif token == ")":
             number, first, _ = open_nodes.pop()
             if first == len(words):
-                raise _malformed(place, f"a node with the label {number} is empty")
+                raise _malformed(location, f"a node with the label {number} is empty")
             nodes.append((number, first, len(words)))
         else:
             words.append(token)
     if open_nodes:
-        raise _malformed(place, f"{len(open_nodes)} closing bracket(s) are missing at the end")
+        raise _malformed(location, f"{len(open_nodes)} closing bracket(s) are missing at the end")
     return words, nodes
 
 
-def _malformed(place: str, what: str) -> ValueError:
-    return ValueError(f"{place} is no tree of the treebank: {what}; mend or remove this line.")
+def _malformed(location: str, what: str) -> ValueError:
+    return ValueError(f"{location} is no tree of the treebank: {what}; fix or remove this line.")
 
 
 def _trees(path: Path) -> Iterator[tuple[str, list[str], list[Node]]]:
-    for place, line in read_lines(path):
+    for location, line in read_lines(path):
         if line.strip():
-            yield place, *parse_tree(line, place)
+            yield location, *parse_tree(line, location)
 
 
 def _read_trees(path: Path, classes: Classes, phrases: bool) -> Rows:
     rows = _phrases(path) if phrases else _sentences(path)
-    return ((place, {"sentence": text, "label": _class_of(label, classes)}) for place, text, label in rows)
+    return ((location, {"sentence": text, "label": _class_of(label, classes)}) for location, text, label in rows)
 
 
-def _class_of(label: int, classes: Classes) -> int:
+def _class_of(label: int, classes: Classes) -> int | str:
     if classes == 5:
         return label
-    return UNLABELLED if label == _NEUTRAL else int(label > _NEUTRAL)
+    return _UNLABELLED if label == _NEUTRAL else int(label > _NEUTRAL)
 
 
 def _sentences(path: Path) -> Iterator[tuple[str, str, int]]:
-    for place, words, nodes in _trees(path):
-        yield place, " ".join(words), nodes[-1][0]
+    for location, words, nodes in _trees(path):
+        yield location, " ".join(words), nodes[-1][0]
 
 
 def _phrases(path: Path) -> Iterator[tuple[str, str, int]]:

@@ -19,18 +19,17 @@ from modeling_dsa.files.text_files import Rows, read_rows
 
 from .distinct_texts import Indices, distinct_texts
 from .fnc_score import UNRELATED
-from .labelled_rows import RowRules, load_file
+from .labelled_examples import ExampleFormat, existing_file, load_file
+from .labels import KnownClasses
 
 logger = logging.getLogger(__name__)
 
 LABEL_NAMES = ("agree", "disagree", "discuss", UNRELATED)
-_RULES = RowRules(
+STANCE = ExampleFormat(
     texts={"headline": ("Headline",), "body": ("articleBody",), "body_id": ("Body ID",)},
-    labels=("Stance",),
-    label_names=LABEL_NAMES,
-    version=1,
+    label_columns=("Stance",),
+    labels=KnownClasses(LABEL_NAMES),
 )
-FEATURES = _RULES.features
 
 
 @dataclass(frozen=True)
@@ -166,7 +165,7 @@ def _joined(
         "label": [UNRELATED] * len(bodies),
         "body_id": bodies["body_id"][:],
     }
-    return Dataset.from_dict(columns, features=FEATURES)
+    return Dataset.from_dict(columns, features=STANCE.features)
 
 
 def _counts(pairs: Dataset) -> str:
@@ -175,23 +174,23 @@ def _counts(pairs: Dataset) -> str:
 
 
 def _load(split: str, files: StanceFiles) -> Dataset:
-    bodies = Path(files.bodies).absolute()
-    if not bodies.is_file():
-        raise FileNotFoundError(f"{bodies}, split {split!r}: there is no such file")
+    bodies = existing_file(split, files.bodies)
     status = bodies.stat()
     reader = partial(_read_pairs, bodies=bodies, version=(status.st_size, status.st_mtime_ns))
-    return load_file(split, Path(files.stances), _RULES, reader)
+    return load_file(split, files.stances, STANCE, reader)
 
 
 def _read_pairs(stances: Path, bodies: Path, version: tuple[int, int]) -> Rows:  # noqa: ARG001
     """Yield the rows of two files; `version` only makes the key under which `datasets` keeps them."""
     texts: dict[str, str] = {}
-    for place, row in read_rows(bodies, ("Body ID", "articleBody")):
+    for location, row in read_rows(bodies, ("Body ID", "articleBody")):
         body_id, text = row["Body ID"], row["articleBody"]
         if texts.setdefault(body_id, text) != text:
-            raise ValueError(f"{place}: the body {body_id!r} stands there again with another text: remove one of them.")
-    for place, row in read_rows(stances, ("Headline", "Body ID", "Stance")):
+            raise ValueError(
+                f"{location}: the body {body_id!r} stands there again with another text: remove one of them."
+            )
+    for location, row in read_rows(stances, ("Headline", "Body ID", "Stance")):
         body_id = row["Body ID"]
         if body_id not in texts:
-            raise ValueError(f"{place}: there is no body {body_id!r} in {bodies}: mend or remove this row.")
-        yield place, {**row, "articleBody": texts[body_id]}
+            raise ValueError(f"{location}: there is no body {body_id!r} in {bodies}: fix or remove this row.")
+        yield location, {**row, "articleBody": texts[body_id]}

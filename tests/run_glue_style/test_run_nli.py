@@ -35,8 +35,9 @@ from transformers import BertConfig
 from modeling_dsa import DSAForNLI
 from run_glue_style.reporting import reporters
 from run_glue_style.run_nli import main
+from run_glue_style.tasks.labelled_examples import load_files
 from run_glue_style.tasks.metrics import ClassificationMetric
-from run_glue_style.tasks.nli import LABEL_NAMES, fingerprint, load_nli_files
+from run_glue_style.tasks.nli import LABEL_NAMES, NLI
 
 pytestmark = pytest.mark.usefixtures("datasets_cache")
 REPOSITORY = Path(__file__).parents[2]
@@ -96,9 +97,9 @@ def test_results_have_all_that_a_repetition_needs(finished: Path, files: dict[st
     assert results["model"]["hidden_size"] == 16
     assert results["model"]["routing_iterations"] == 2
     assert results["model"]["embedding_size"] == WIDTH
-    loaded = load_nli_files({split: files[f"{split}_file"] for split in COUNTS})
+    loaded = load_files({split: files[f"{split}_file"] for split in COUNTS}, NLI)
     assert results["data"] == {
-        split: {"rows": COUNTS[split], "sha256": fingerprint(rows)} for split, rows in loaded.items()
+        split: {"rows": COUNTS[split], "sha256": NLI.fingerprint(rows)} for split, rows in loaded.items()
     }
     assert results["environment"]["torch"] == torch.__version__
     assert results["train_seconds"] > 0

@@ -17,7 +17,7 @@ from transformers import AutoModelForSequenceClassification, AutoTokenizer
 from modeling_dsa import DSAForSequenceClassification
 from modeling_dsa.shipped.settings import setting_folder
 from run_glue_style.run_sst import main
-from run_glue_style.tasks.sst import LABEL_NAMES, fingerprint, load_sst_files
+from run_glue_style.tasks.sst import LABEL_NAMES, SST, load_sst_files
 
 pytestmark = pytest.mark.usefixtures("datasets_cache")
 REPOSITORY = Path(__file__).parents[2]
@@ -88,7 +88,9 @@ def test_run_learns_from_trees_and_saves_a_model_that_loads(
     assert results["task"] == f"sst{classes}"
     assert results["source"] == "train.txt, validation.txt, test.txt"
     assert results["vectors"] == "vectors.txt"
-    assert results["data"] == {name: {"rows": len(split), "sha256": fingerprint(split)} for name, split in data.items()}
+    assert results["data"] == {
+        name: {"rows": len(split), "sha256": SST[classes].fingerprint(split)} for name, split in data.items()
+    }
     if classes == 5:
         assert {name: len(split) for name, split in data.items()} == COUNTS
     assert results["metrics"]["test"]["accuracy"] > results["metrics"]["test"]["majority_accuracy"] + 0.3

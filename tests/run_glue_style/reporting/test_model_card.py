@@ -31,9 +31,9 @@ from run_glue_style.reporting.model_card import (
 )
 from run_glue_style.reporting.published import read_published
 from run_glue_style.sample import SAMPLE_FILES, SAMPLE_VECTORS
-from run_glue_style.tasks.nli import LABEL_NAMES, fingerprint, load_nli_files
-from run_glue_style.tasks.sst import fingerprint as fingerprint_of_sentences
-from run_glue_style.tasks.sst import load_sst_files
+from run_glue_style.tasks.labelled_examples import load_files
+from run_glue_style.tasks.nli import LABEL_NAMES, NLI
+from run_glue_style.tasks.sst import SST, load_sst_files
 
 pytestmark = pytest.mark.usefixtures("datasets_cache")
 ROOT = Path(__file__).parents[3]
@@ -283,14 +283,14 @@ def test_known_data_are_what_they_are_called() -> None:
         found[known.name] = {part["sha256"] for name, part in saved(path)["data"].items() if name != "train"}
         assert known.sha256 <= found[known.name]
     files = {name: path for name, path in SAMPLE_FILES.items() if name != "train"}
-    assert {fingerprint(split) for split in load_nli_files(files).values()} == KNOWN_DATA[0].sha256
+    assert {NLI.fingerprint(split) for split in load_files(files, NLI).values()} == KNOWN_DATA[0].sha256
 
 
 @pytest.mark.skipif(not TREES.is_dir(), reason="the treebank is not here")
 def test_the_treebank_is_known() -> None:
     for known, classes in zip(KNOWN_DATA[1:3], (2, 5), strict=True):
         splits = load_sst_files({"validation": TREES / "dev.txt", "test": TREES / "test.txt"}, classes)  # type: ignore[arg-type]
-        assert {fingerprint_of_sentences(split) for split in splits.values()} == known.sha256
+        assert {SST[classes].fingerprint(split) for split in splits.values()} == known.sha256
 
 
 @pytest.mark.parametrize("line", FINISHED, ids=lambda line: line.split("/")[-1])

@@ -1,0 +1,117 @@
+"""Which columns of a table hold the texts and the labels, where their names leave no doubt."""
+
+import itertools
+from collections.abc import Sequence
+
+from modeling_dsa.files.text_files import Row
+
+from .labelled_examples import Table
+from .labels import as_number
+
+PAIRS = (
+    ("sentence1", "sentence2"),
+    ("premise", "hypothesis"),
+    ("question1", "question2"),
+    ("question", "sentence"),
+    ("question", "answer"),
+    ("question", "context"),
+    ("question", "passage"),
+    ("query", "passage"),
+    ("query", "document"),
+    ("sentence_a", "sentence_b"),
+    ("text_a", "text_b"),
+    ("text1", "text2"),
+    ("text", "text_pair"),
+    ("headline", "body"),
+)
+SINGLES = ("text", "sentence")
+LABELS = (
+    *("label", "labels", "gold_label", "score", "class", "category", "target", "sentiment", "stance", "intent"),
+    *("emotion", "topic", "rating", "stars", "similarity", "similarity_score"),
+)
+_LOOKED_AT = 200  # rows that tell whether a column holds texts
+
+
+def find_columns(
+    table: Table, texts: Sequence[str] | None = None, label: str | None = None
+) -> tuple[tuple[str, ...], str]:
+    """The one or two columns of texts, and that of labels.
+
+    Names of columns count in any case. Without a usual name the texts are the only column of texts that is left.
+
+    Args:
+        table: The training data.
+        texts: The columns of texts, where they are known.
+        label: The column of labels, where it is known.
+
+    Raises:
+        ValueError: A column that was given is not there, or the names leave a doubt. The message says which option
+            names the column.
+    """
+    rows = [row for _, row in itertools.islice(table.read(None), _LOOKED_AT)]
+    if not rows:
+        raise ValueError(f"{table.name}: there are no rows")
+    columns = list(dict.fromkeys(itertools.chain.from_iterable(rows)))
+    for column in (*(texts or ()), *([label] if label else [])):
+        if column not in columns:
+            raise ValueError(f"{table.name} has no column {column!r}: it has {_list(columns)}")
+    label = label or _label_column([column for column in columns if column not in (texts or ())], table)
+    found = tuple(texts) if texts else _text_columns([column for column in columns if column != label], rows, table)
+    if label in found:
+        raise ValueError(
+            f"The column {label!r} cannot hold both texts and labels: name two with --text_column and --label_column"
+        )
+    return found, label
+
+
+def _label_column(columns: Sequence[str], table: Table) -> str:
+    found = [column for column in columns if _plain(column) in LABELS]
+    if len(found) == 1:
+        return found[0]
+    several = (
+        f"{_list(found)} may each hold the labels"
+        if found
+        else f"none of the columns {_list(columns)} is called 'label'"
+    )
+    raise ValueError(f"{table.name}: {several}; say which does with --label_column{_about_header(columns, table)}")
+
+
+def _text_columns(columns: Sequence[str], rows: Sequence[Row], table: Table) -> tuple[str, ...]:
+    named = {_plain(column): column for column in columns}
+    pairs = [(named[first], named[second]) for first, second in PAIRS if first in named and second in named]
+    paired = set(itertools.chain.from_iterable(pairs))
+    usual = [*pairs, *((named[name],) for name in SINGLES if name in named and named[name] not in paired)]
+    if len(usual) == 1:
+        return usual[0]
+    textual = [column for column in columns if _holds_texts([row.get(column) for row in rows], table)]
+    if not usual and len(textual) == 1:
+        return (textual[0],)
+    several = _list([" and ".join(found) for found in usual] or textual or columns)
+    raise ValueError(
+        f"{table.name}: it is not clear which of {several} holds the texts; say it with --text_column, "
+        f"and two columns for pairs{_about_header(columns, table)}"
+    )
+
+
+def _holds_texts(values: Sequence[object], table: Table) -> bool:
+    texts = [value for value in values if isinstance(value, str) and value.strip()]
+    if not texts or any(value is not None and not isinstance(value, str) for value in values):
+        return False
+    return table.has_types or not all(as_number(text) is not None for text in texts)
+
+
+def _about_header(columns: Sequence[str], table: Table) -> str:
+    """A hint where the first row is taken for the names of the columns, and looks like data."""
+    headless = not table.has_types and any(
+        as_number(column) is not None or len(column.split()) > 4 for column in columns
+    )
+    return "; or give the file a first line with the names of its columns, if it has none" if headless else ""
+
+
+def _plain(column: str) -> str:
+    return column.strip().lower().replace(" ", "_").replace("-", "_")
+
+
+def _list(names: Sequence[str]) -> str:
+    shown = [name if len(name) <= 40 else f"{name[:37]}..." for name in names]
+    return ", ".join(map(repr, shown))

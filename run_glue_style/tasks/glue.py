@@ -1,0 +1,73 @@
+"""The tasks of GLUE (https://gluebenchmark.com): their columns, labels and metrics.
+
+The names are those of its data set on the Hub; the columns of the benchmark's own files are known too.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import evaluate
+from sklearn.metrics import f1_score, matthews_corrcoef
+
+from .labelled_examples import ExampleFormat
+from .labels import KnownClasses, Numbers
+from .metrics import ClassificationMetric, RegressionMetric, Score
+
+DATASET = "nyu-mll/glue"
+_LABEL_COLUMNS = ("label", "gold_label", "score", "is_duplicate", "Quality")
+_ENTAILMENT = ("entailment", "not_entailment")
+
+
+@dataclass(frozen=True)
+class GlueTask:
+    """A task of GLUE.
+
+    Attributes:
+        texts: Its one or two columns of texts on the Hub.
+        label_names: Its classes, by index; empty for a regression.
+        file_columns: What the columns of texts are called in its own files, where that differs.
+        score: The metric by which GLUE ranks models.
+    """
+
+    texts: tuple[str, ...]
+    label_names: tuple[str, ...]
+    file_columns: tuple[str, ...] = ()
+    score: str = "accuracy"
+
+    @property
+    def form(self) -> ExampleFormat:
+        """What its examples are."""
+        names = zip(self.texts, self.file_columns or self.texts, strict=True)
+        return ExampleFormat(
+            texts={text: (text, in_file) for text, in_file in names},
+            label_columns=_LABEL_COLUMNS,
+            labels=KnownClasses(self.label_names) if self.label_names else Numbers(unlabelled=-1),
+        )
+
+    @property
+    def metrics(self) -> tuple[evaluate.Metric, ...]:
+        """What an evaluation reports."""
+        if not self.label_names:
+            return (RegressionMetric(),)
+        added: dict[str, Callable[..., float]] = {
+            "f1": partial(f1_score, zero_division=0.0),  # of class 1
+            "matthews_correlation": matthews_corrcoef,
+        }
+        own = [Score(self.score, added[self.score])] if self.score in added else []
+        return (ClassificationMetric(self.label_names), *own)
+
+
+GLUE = {
+    "cola": GlueTask(("sentence",), ("unacceptable", "acceptable"), score="matthews_correlation"),
+    "sst2": GlueTask(("sentence",), ("negative", "positive")),
+    "mrpc": GlueTask(
+        ("sentence1", "sentence2"), ("not_equivalent", "equivalent"), ("#1 String", "#2 String"), score="f1"
+    ),
+    "qqp": GlueTask(("question1", "question2"), ("not_duplicate", "duplicate"), score="f1"),
+    "stsb": GlueTask(("sentence1", "sentence2"), (), score="spearman"),
+    "mnli": GlueTask(("premise", "hypothesis"), ("entailment", "neutral", "contradiction"), ("sentence1", "sentence2")),
+    "qnli": GlueTask(("question", "sentence"), _ENTAILMENT),
+    "rte": GlueTask(("sentence1", "sentence2"), _ENTAILMENT),
+    "wnli": GlueTask(("sentence1", "sentence2"), ("not_entailment", "entailment")),
+}

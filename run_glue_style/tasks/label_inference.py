@@ -1,0 +1,170 @@
+"""What the labels in a column are, from its values: classes with their names, or numbers."""
+
+import logging
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from .labelled_examples import Table
+from .labels import FoundClasses, Labels, Numbers, as_number, class_name, plain_label
+
+logger = logging.getLogger(__name__)
+
+ProblemType: TypeAlias = Literal["single_label_classification", "regression"]
+Label: TypeAlias = bool | int | float | str
+
+_FEW = 20  # so many whole numbers are classes, whichever they are
+_SHOWN = 12
+_GAPS = ("nan", "na", "n/a", "null", "none")  # how tables of text spell that a number is missing
+
+
+@dataclass
+class LabelColumn:
+    """The labels of one split.
+
+    Attributes:
+        counts: How often each distinct one occurs.
+        first: Where each occurs first.
+        missing: Where the first row without a label stands, if there is one.
+    """
+
+    counts: Counter[Label] = field(default_factory=Counter)
+    first: dict[Label, str] = field(default_factory=dict)
+    missing: str | None = None
+
+
+def infer_labels(
+    tables: Mapping[str, Table], column: str, problem_type: ProblemType | None = None
+) -> tuple[Labels, tuple[str, ...]]:
+    """What the labels of some splits are, and which splits have any.
+
+    Classes that the data name keep their order; others are sorted, by number where all are numbers. Labels are numbers
+    for a regression where one has a decimal point, or where there are more than 20 distinct whole numbers that do not
+    count up from 0 or 1 without a gap.
+
+    Args:
+        tables: The splits, `train` among them. Another one whose labels are all missing or -1, as those of a test set
+            that others score, has none.
+        column: The column of labels.
+        problem_type: What they are, where it is known.
+
+    Raises:
+        ValueError: A label is missing or no number, only one value occurs in `train`, another split has a class that
+            `train` has not, or it is not clear what the labels are. The message says where.
+    """
+    columns = {split: _read(table, column) for split, table in tables.items()}
+    seen = columns["train"].counts
+    columns = {split: found for split, found in columns.items() if found.counts.keys() & seen or not _is_hidden(found)}
+    table = tables["train"]
+    class_names = table.class_names.get(column)
+    if class_names is not None:
+        for found in columns.values():  # -1 is how `datasets` says that a row has no class
+            del found.counts[-1]
+            found.first.pop(-1, None)
+    is_regression = problem_type == "regression"
+    if problem_type is None and class_names is None:
+        is_regression = _are_numbers(
+            list(dict.fromkeys(label for found in columns.values() for label in found.counts)), table
+        )
+    said = problem_type is not None
+    if is_regression:
+        return _numbers(columns, table, column, said), tuple(columns)
+    return _classes(columns, table, column, class_names, said), tuple(columns)
+
+
+def _read(table: Table, column: str) -> LabelColumn:
+    found = LabelColumn()
+    for location, row in table.read([column]):
+        label = plain_label(row[column], location)
+        if label is None:
+            found.missing = found.missing or location
+        else:
+            found.counts[label] += 1
+            found.first.setdefault(label, location)
+    return found
+
+
+def _is_hidden(found: LabelColumn) -> bool:
+    return all(as_number(label) == -1 for label in found.counts)
+
+
+def _are_numbers(labels: Sequence[Label], table: Table) -> bool:
+    if table.has_types and any(isinstance(label, str) for label in labels):
+        return False
+    numbers = [as_number(label) for label in labels if str(label).lower() not in _GAPS]
+    if not numbers or None in numbers:
+        return False
+    whole = {int(number) for number in numbers if number is not None and float(number).is_integer()}
+    if len(whole) < len(numbers) or any(isinstance(number, float) for number in numbers):
+        if len(numbers) == 2 and len(whole) == 2:
+            raise ValueError(
+                f"{table.name}: the labels are {labels[0]} and {labels[1]}: say with --problem_type "
+                "single_label_classification that they are two classes, or with --problem_type regression that they "
+                "are numbers"
+            )
+        return True
+    counts_up = min(whole) in (0, 1) and max(whole) - min(whole) == len(whole) - 1
+    return len(whole) > _FEW and not counts_up
+
+
+def _numbers(columns: Mapping[str, LabelColumn], table: Table, column: str, said: bool) -> Numbers:
+    for found in columns.values():
+        wrong = next((label for label in found.counts if as_number(label) is None), None)
+        if wrong is not None:
+            raise ValueError(f"{found.first[wrong]}: the label {wrong!r} is no number; fix or remove this row")
+        _refuse_missing(found)
+    values = [float(as_number(label) or 0) for label in columns["train"].counts]
+    if len(set(values)) < 2:
+        raise ValueError(f"{table.name}: all labels in column {column!r} are the same: there is nothing to learn")
+    hint = "" if said else " --problem_type single_label_classification makes classes of them."
+    logger.info(f"Regression: column {column!r} holds numbers from {min(values):g} to {max(values):g}.{hint}")
+    return Numbers()
+
+
+def _classes(
+    columns: Mapping[str, LabelColumn], table: Table, column: str, class_names: Sequence[str] | None, said: bool
+) -> FoundClasses:
+    for found in columns.values():
+        _refuse_missing(found)
+    train = Counter[str]()
+    for label, count in columns["train"].counts.items():
+        train[class_name(label)] += count
+    if len(train) < 2:
+        raise ValueError(
+            f"{table.name}: column {column!r} has {len(train)} class{_only(train)}: two or more are needed"
+        )
+    if not said and len(train) > _FEW and 2 * len(train) > train.total():
+        raise ValueError(
+            f"{table.name}: column {column!r} has {len(train):,} different labels in {train.total():,} rows: name the "
+            "column of labels with --label_column, or say with --problem_type single_label_classification that these "
+            "are classes"
+        )
+    for split, found in columns.items():
+        unseen = next((label for label in found.counts if class_name(label) not in train), None)
+        if unseen is not None:
+            raise ValueError(
+                f"{found.first[unseen]}: the label {class_name(unseen)!r} of split {split!r} does not occur in the "
+                "training data: add examples of it there, or remove this row"
+            )
+    names = tuple(class_names or _sorted(train))
+    shown = [f"{name} {train[name]:,}" for name in names[:_SHOWN]] + (["..."] if len(names) > _SHOWN else [])
+    hint = " --problem_type regression takes them as numbers." if not said and as_number(names[0]) is not None else ""
+    logger.info(f"Classification: column {column!r} holds {len(names)} classes: {', '.join(shown)}.{hint}")
+    return FoundClasses(names)
+
+
+def _refuse_missing(found: LabelColumn) -> None:
+    if found.missing is not None:
+        raise ValueError(f"{found.missing}: there is no label; add it or remove this row")
+
+
+def _only(names: Mapping[str, int]) -> str:
+    return "".join(f", {name!r}" for name in names)
+
+
+def _sorted(names: Mapping[str, int]) -> list[str]:
+    numbers = {name: as_number(name) for name in names}
+    if None in numbers.values():
+        return sorted(names)
+    return sorted(names, key=lambda name: (numbers[name] or 0, name))

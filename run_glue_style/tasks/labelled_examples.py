@@ -1,0 +1,298 @@
+"""Labelled examples, from files or from the Hub, as one kind of `datasets.Dataset`."""
+
+import hashlib
+import json
+import logging
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import TypeAlias
+
+from datasets import ClassLabel, Dataset, DatasetDict, Features, Value, load_dataset
+from datasets.exceptions import DatasetGenerationError
+
+from modeling_dsa.files.text_files import Row, Rows, file_ending, open_parquet, read_rows
+
+from .labels import Labels
+
+logger = logging.getLogger(__name__)
+
+Reader: TypeAlias = Callable[[Path], Rows]
+_HALF_CHARACTER = re.compile("[\ud800-\udfff]")  # from a broken \\u escape in JSON; cannot be stored
+
+
+@dataclass(frozen=True)
+class ExampleFormat:
+    """What the examples of a task are, and in which columns of the data they are found.
+
+    Attributes:
+        texts: The columns of texts, and the names that each may have in the data, the first of which wins.
+        label_columns: The names that the column of labels may have.
+        labels: What the labels are.
+        version: To be raised when reading changes: `datasets` hashes a function of a module by its name, so its
+            caches must be told.
+    """
+
+    texts: Mapping[str, tuple[str, ...]]
+    label_columns: tuple[str, ...]
+    labels: Labels
+    version: int = 3
+
+    @property
+    def features(self) -> Features:
+        """The columns of the result: the texts and `label`."""
+        return Features({**{column: Value("string") for column in self.texts}, "label": self.labels.feature})
+
+    def convert(self, row: Row, location: str) -> Row:
+        """Check one row and give it the columns of the result.
+
+        Args:
+            row: Its values by column.
+            location: Where it stands, for messages.
+
+        Raises:
+            ValueError: A column is missing, the label is unknown, or a text of a labelled row is none.
+        """
+        texts = {column: _first_of(names, row, location) for column, names in self.texts.items()}
+        label = self.labels.read(_first_of(self.label_columns, row, location), location)
+        if label is not None:
+            for column, text in texts.items():
+                if not isinstance(text, str) or not text.strip() or _HALF_CHARACTER.search(text):
+                    raise ValueError(f"{location}: the {column} is {text!r}, not a sentence; fix or remove this row")
+        return {**texts, "label": label}
+
+    def fingerprint(self, dataset: Dataset) -> str:
+        """SHA-256 of a split's texts and labels in the order of the examples, the same from any source.
+
+        Returns:
+            64 hexadecimal digits.
+        """
+        digest = hashlib.sha256()
+        columns = list(self.features)
+        for batch in dataset.with_format(None).select_columns(columns).iter(batch_size=1000):
+            for row in zip(*(batch[column] for column in columns), strict=True):
+                digest.update(json.dumps(row).encode() + b"\n")
+        return digest.hexdigest()
+
+
+@dataclass(frozen=True)
+class Table:
+    """The rows of one split, as they stand in a file or a data set.
+
+    Attributes:
+        name: What messages call it.
+        read: Gives the rows, all columns or the given ones, and the location of each. A class that the data name
+            has its name and not its index.
+        class_names: The names of the classes, by index, of each column for which the data name them.
+        has_types: Whether values have the types of their columns; in tables of text all are texts.
+    """
+
+    name: str
+    read: Callable[[Sequence[str] | None], Rows]
+    class_names: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    has_types: bool = True
+
+
+def file_table(path: Path) -> Table:
+    """The rows of a file.
+
+    Raises:
+        ValueError: It has an unsupported extension, or is no whole Parquet file.
+    """
+    if file_ending(path) != ".parquet":
+        return Table(str(path), partial(read_rows, path), has_types="json" in file_ending(path))
+    with open_parquet(path) as opened:
+        names = _class_names(Features.from_arrow_schema(opened.schema_arrow))
+    return Table(str(path), lambda columns: _named(read_rows(path, columns), names), names)
+
+
+def dataset_table(dataset: Dataset, name: str) -> Table:
+    """The rows of a split of a loaded data set."""
+    names = _class_names(dataset.features)
+
+    def read(columns: Sequence[str] | None) -> Rows:
+        rows = dataset if columns is None else dataset.select_columns(list(columns))
+        return _named(((f"{name}, row {index}", row) for index, row in enumerate(rows, 1)), names)
+
+    return Table(name, read, names)
+
+
+def load_files(files: Mapping[str, Path], form: ExampleFormat) -> DatasetDict:
+    """Read labelled examples from files, as `load_file` does.
+
+    Args:
+        files: The file of each split, such as `{"train": Path("train.csv")}`.
+        form: What the examples are.
+    """
+    return DatasetDict({split: load_file(split, path, form) for split, path in files.items()})
+
+
+def load_file(split: str, path: Path, form: ExampleFormat, reader: Reader | None = None) -> Dataset:
+    """Read the labelled examples of a file, once: later calls take them from the cache of `datasets`.
+
+    Args:
+        split: The name of the split, for messages.
+        path: A file, of a format of `read_rows` if there is no other reader.
+        form: What its examples are.
+        reader: Reads its rows, a function of a module or a `functools.partial` of one; default: `read_rows`, and class
+            indices of a Parquet file that `datasets` wrote are matched by their names.
+
+    Returns:
+        The columns of `form.features`. Rows without a label are dropped, and how many is logged.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: The file has an unsupported extension, is broken or empty or has no label at all, or as in
+            `ExampleFormat.convert`. The sentence names the file, the row and the value.
+    """
+    path = existing_file(split, path)
+    where = f"{path}, split {split!r}"
+    status = path.stat()
+    try:
+        rows = Dataset.from_generator(
+            _read_examples,
+            features=form.features,
+            gen_kwargs={
+                "path": path,
+                "form": form,
+                "reader": reader,
+                "version": (status.st_size, status.st_mtime_ns),
+            },
+        )
+    except DatasetGenerationError as error:
+        if type(error.__cause__) is ValueError:  # ours
+            raise error.__cause__ from None
+        raise
+    labelled = _drop_unlabelled(rows, where)
+    if not len(labelled):
+        raise ValueError(f"{where}: there is no row with a label")
+    return labelled
+
+
+def open_dataset(name: str, config: str | None) -> DatasetDict:
+    """Open a data set of the Hub or of a local folder, with all of its splits.
+
+    Raises:
+        ConnectionError: The Hub cannot be reached and the data set is not in the cache.
+        FileNotFoundError: There is no such data set or folder.
+        ValueError: There is no such configuration.
+    """
+    try:
+        return load_dataset(name, config)
+    except ConnectionError as error:
+        raise ConnectionError(
+            f"the data set {name!r} is not in the cache and cannot be downloaded ({error}): connect to the network "
+            "once, or train from local files"
+        ) from None
+
+
+def load_hub(name: str, config: str | None, form: ExampleFormat) -> DatasetDict:
+    """Load a data set of labelled examples from the Hub or a local folder, with all of its splits.
+
+    Where the data set names its classes they are matched by name, so their order may differ.
+
+    Args:
+        name: Of the data set, or a folder.
+        config: The configuration, where the data set has several.
+        form: What its examples are.
+
+    Returns:
+        The columns of `form.features` for each split; a split without any label (a hidden test set) is empty.
+
+    Raises:
+        ConnectionError, FileNotFoundError: As in `open_dataset`.
+        ValueError: As in `open_dataset` or `ExampleFormat.convert`.
+    """
+    return DatasetDict(
+        {
+            split: convert_dataset(f"{name}, split {split!r}", rows, form)
+            for split, rows in open_dataset(name, config).items()
+        }
+    )
+
+
+def convert_dataset(name: str, rows: Dataset, form: ExampleFormat) -> Dataset:
+    """Give a split of a data set the columns of `form`, without the rows that have no label."""
+    examples = rows.map(
+        _convert_indexed,
+        with_indices=True,
+        fn_kwargs={"name": name, "class_names": _class_names(rows.features), "form": form},
+        remove_columns=rows.column_names,
+        features=form.features,
+    )
+    return _drop_unlabelled(examples, name)
+
+
+def existing_file(split: str, path: Path) -> Path:
+    """The absolute path of a split's file.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+    """
+    path = path.absolute()
+    if not path.is_file():
+        raise FileNotFoundError(f"{path}, split {split!r}: there is no such file")
+    return path
+
+
+def _read_examples(path: Path, form: ExampleFormat, reader: Reader | None, version: tuple[int, ...]) -> Iterator[Row]:  # noqa: ARG001
+    """Yield the examples of a file; `version` only makes the key under which `datasets` keeps them."""
+    empty = True
+    for location, row in _needed_rows(path, form) if reader is None else reader(path):
+        empty = False
+        yield form.convert(row, location)
+    if empty:
+        raise ValueError(f"{path}: the file holds no rows")
+
+
+def _needed_rows(path: Path, form: ExampleFormat) -> Rows:
+    """All columns but those of a Parquet file that nobody asks for."""
+    columns: list[str] = []
+    if file_ending(path) == ".parquet":
+        with open_parquet(path) as opened:
+            there = opened.schema_arrow.names
+        columns = [name for names in (*form.texts.values(), form.label_columns) for name in names if name in there]
+    return file_table(path).read(columns or None)
+
+
+def _convert_indexed(
+    row: Row, index: int, name: str, class_names: Mapping[str, Sequence[str]], form: ExampleFormat
+) -> Row:
+    return form.convert(_with_class_names(row, class_names), f"{name}, row {index + 1}")
+
+
+def _class_names(features: Features) -> dict[str, Sequence[str]]:
+    return {name: feature.names for name, feature in features.items() if isinstance(feature, ClassLabel)}
+
+
+def _named(rows: Rows, class_names: Mapping[str, Sequence[str]]) -> Rows:
+    return ((location, _with_class_names(row, class_names)) for location, row in rows)
+
+
+def _with_class_names(row: Row, class_names: Mapping[str, Sequence[str]]) -> Row:
+    """Put the class's own name in the place of its index, for the order of the classes may be another there."""
+    named = {
+        column: names[row[column]]
+        for column, names in class_names.items()
+        if isinstance(row.get(column), int) and 0 <= row[column] < len(names)
+    }
+    return {**row, **named} if named else row
+
+
+def _first_of(names: Sequence[str], row: Row, location: str) -> object:
+    for name in names:
+        if name in row:
+            return row[name]
+    raise ValueError(f"{location}: there is no column {' or '.join(names)}, only {', '.join(row)}")
+
+
+def _drop_unlabelled(rows: Dataset, where: str) -> Dataset:
+    labelled = rows.filter(_is_labelled, input_columns="label")
+    logger.info("%s: %d of %d rows dropped, without a label", where, len(rows) - len(labelled), len(rows))
+    return labelled
+
+
+def _is_labelled(label: int | float | None) -> bool:
+    return label is not None

@@ -1,0 +1,139 @@
+"""What the labels of examples are: classes that a task fixes, classes that were found in the data, or numbers."""
+
+import math
+import re
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from datasets import ClassLabel, Value
+
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+
+
+class Labels(Protocol):
+    """The labels of one task. Instances can be pickled: the cache of `datasets` knows examples by them."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The classes, by index; empty where labels are numbers."""
+
+    @property
+    def feature(self) -> Any:
+        """The type of their column."""
+
+    def read(self, value: object, location: str) -> int | float | None:
+        """The index of a class or the number that a value in the data stands for; None where it is no label.
+
+        Raises:
+            ValueError: The value is unknown. The message begins with `location`.
+        """
+
+
+@dataclass(frozen=True)
+class KnownClasses:
+    """Classes that a task fixes: a label is a name in any case, its index, or `-` or -1 for no label."""
+
+    names: tuple[str, ...]
+
+    @property
+    def feature(self) -> Any:
+        """A `ClassLabel`."""
+        return ClassLabel(names=list(self.names))
+
+    def read(self, value: object, location: str) -> int | None:
+        """As in `Labels`."""
+        name = str(value).strip().lower()
+        if name in self.names:
+            return self.names.index(name)
+        if name in map(str, range(len(self.names))):
+            return int(name)
+        if name in ("-", "-1"):
+            return None
+        raise ValueError(
+            f"{location}: the label {value!r} is unknown; it must be one of {', '.join(self.names)}, "
+            f"0 to {len(self.names) - 1}, or - or -1 for an example without a label"
+        )
+
+
+@dataclass(frozen=True)
+class FoundClasses:
+    """Classes that were found in the data: a label is a name, letter by letter; -1 is no label where no class is."""
+
+    names: tuple[str, ...]
+
+    @property
+    def feature(self) -> Any:
+        """A `ClassLabel`."""
+        return ClassLabel(names=list(self.names))
+
+    def read(self, value: object, location: str) -> int | None:
+        """As in `Labels`."""
+        label = plain_label(value, location)
+        name = None if label is None else class_name(label)
+        if name in self.names:
+            return self.names.index(name)
+        if name in (None, "-1"):
+            return None
+        raise ValueError(f"{location}: the label {value!r} is none of the {len(self.names)} classes")
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """Numbers, for a regression.
+
+    Attributes:
+        unlabelled: The number that stands for no label, if one does.
+    """
+
+    unlabelled: float | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """There are no classes."""
+        return ()
+
+    @property
+    def feature(self) -> Any:
+        """A floating-point number."""
+        return Value("float64")
+
+    def read(self, value: object, location: str) -> float | None:
+        """As in `Labels`."""
+        number = as_number(value)
+        if number is None:
+            raise ValueError(f"{location}: the label {value!r} is no number; fix or remove this row")
+        return None if number == self.unlabelled else float(number)
+
+
+def plain_label(value: object, location: str) -> bool | int | float | str | None:
+    """A label as one plain value, a text without the blanks around it; None where there is none.
+
+    Raises:
+        ValueError: It is a list or an object, or a text that cannot be stored.
+    """
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return None
+    if isinstance(value, str):
+        text = value.strip()
+        if not text.isprintable():
+            raise ValueError(f"{location}: the label {value!r} has characters that no name should have; fix this row")
+        return text or None
+    if isinstance(value, bool | int | float):
+        return value
+    kind = "an object" if isinstance(value, dict) else "a list" if isinstance(value, list) else type(value).__name__
+    raise ValueError(f"{location}: the label is {kind}; an example has one label, a name or a number")
+
+
+def class_name(label: bool | int | float | str) -> str:
+    """The name of the class that a label stands for: 1.0, as a table with gaps has it, is 1."""
+    return str(int(label)) if isinstance(label, float) and label.is_integer() else str(label)
+
+
+def as_number(value: object) -> int | float | None:
+    """The finite number that a value is or spells; None where it is none, and True and False are none."""
+    if isinstance(value, str) and _NUMBER.fullmatch(value.strip()):
+        text = value.strip()
+        value = int(text) if text.lstrip("+-").isdigit() else float(text)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        return None
+    return value

@@ -1,0 +1,55 @@
+"""A part of the training examples, held out for validation where the data have no validation split."""
+
+import math
+
+import numpy as np
+from datasets import ClassLabel, Dataset
+
+
+def check_size(size: float) -> None:
+    """Refuse a size that cannot be held out, before anything is read.
+
+    Raises:
+        ValueError: It is neither a share between 0 and 1 nor a whole number.
+    """
+    if not (0 < size < 1 or (size >= 1 and float(size).is_integer())):
+        raise ValueError(
+            f"validation_split must be a share between 0 and 1 or a whole number of examples, got {size:g}"
+        )
+
+
+def hold_out(examples: Dataset, size: float) -> tuple[Dataset, Dataset]:
+    """Split examples into some for training and some for validation, the same ones at every call.
+
+    Each class is held out by its share, as closely as whole examples allow, and none is held out altogether.
+
+    Args:
+        examples: With the column `label`, of classes or numbers.
+        size: A share between 0 and 1, or a number of examples.
+
+    Returns:
+        The examples for training and those for validation, both in their order.
+
+    Raises:
+        ValueError: The size is out of range, or training would keep too few examples.
+    """
+    check_size(size)
+    labels = np.asarray(examples["label"][:])
+    count = math.ceil(size * len(labels)) if size < 1 else int(size)
+    drawn = np.random.default_rng(0).permutation(len(labels))  # not the run's seed: runs share their validation split
+    is_class = isinstance(examples.features["label"], ClassLabel)
+    # The rank of an example within its class, as a share of the class: the smallest ones have all classes alike, and
+    # the last example of each class, whose share is 1, stays.
+    shares = np.empty(len(labels))
+    for group in np.unique(labels) if is_class else [None]:
+        members = drawn if group is None else drawn[labels[drawn] == group]
+        shares[members] = np.arange(1, len(members) + 1) / len(members)
+    candidates = drawn[np.argsort(shares[drawn], kind="stable")]
+    if count > np.count_nonzero(shares < 1):
+        raise ValueError(
+            f"validation_split {size:g} would hold out {count:,} of {len(labels):,} examples, and each class needs one "
+            "for training: give a smaller one, or more examples"
+        )
+    held_out = np.zeros(len(labels), bool)
+    held_out[candidates[:count]] = True
+    return examples.select(np.flatnonzero(~held_out)), examples.select(np.flatnonzero(held_out))
