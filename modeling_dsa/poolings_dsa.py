@@ -199,6 +199,6 @@ POOLINGS: dict[str, type[nn.Module]] = {
     "static": StaticSelfAttention,
     "structured": StructuredSelfAttention,
     "dynamic": DynamicSelfAttention,
-    "self_attention": PairwisePooling,
+    "pairwise": PairwisePooling,
     "variational": VariationalSelfAttention,
 }

@@ -171,5 +171,5 @@ ENCODERS: dict[str, type[nn.Module]] = {
     "dense_cnn": DenseCNN,
     "kim_cnn": KimCNN,
     "bilstm": BiLSTM,
-    "self_attention": PairwiseEncoder,
+    "pairwise": PairwiseEncoder,
 }

@@ -183,7 +183,7 @@ class StructuredSelfAttentionTest(FamilyTests, unittest.TestCase):
 
 
 class PairwiseSelfAttentionTest(FamilyTests, unittest.TestCase):
-    settings: ClassVar = {"encoder": "self_attention", "pooling": "self_attention", "num_attention_heads": 2}
+    settings: ClassVar = {"encoder": "pairwise", "pooling": "pairwise", "num_attention_heads": 2}
     hidden_states = 3
 
 

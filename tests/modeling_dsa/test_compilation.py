@@ -295,7 +295,7 @@ def exported(system: str, per_row: int) -> tuple[DSAForSequenceClassification, E
 
 PROPERTY_SYSTEMS: dict[str, dict[str, Any]] = {
     "dense CNN, dynamic": {"num_attention_heads": 2, "kernel_sizes": [1, 5]},
-    "pairwise, structured": {**ENCODER_CASES["self_attention encoder"], "pooling": "structured"},
+    "pairwise, structured": {**ENCODER_CASES["pairwise encoder"], "pooling": "structured"},
     "kim_cnn, variational by position": {
         **ENCODER_CASES["kim_cnn"],
         **POOLING_CASES["variational by position"],
@@ -347,7 +347,7 @@ class Logits(nn.Module):
         return logits
 
 
-ONNX = ["dynamic", "static", "variational", "self_attention", "self_attention encoder"]
+ONNX = ["dynamic", "static", "variational", "pairwise", "pairwise encoder"]
 
 
 @pytest.mark.parametrize("system", [ONNX[0], *(pytest.param(name, marks=pytest.mark.slow) for name in ONNX[1:])])

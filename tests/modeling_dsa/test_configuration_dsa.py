@@ -104,7 +104,7 @@ def test_sentence_embedding_size_is_heads_times_head_size(heads: int, size: int,
                 {"pooling": pooling, "latent": "sentence"},
                 "latent 'sentence' has one weight a position: set max_sentence_words, the longest length.",
             )
-            for pooling in ("self_attention", "variational")
+            for pooling in ("pairwise", "variational")
         ),
         *(
             (
@@ -120,12 +120,12 @@ def test_sentence_embedding_size_is_heads_times_head_size(heads: int, size: int,
         ({"latent": "words"}, "'latent' expected one of ('word', 'sentence'), got words"),
         (
             {"pooling": "median"},
-            "'pooling' expected one of ('mean', 'max', 'last', 'static', 'structured', 'dynamic', 'self_attention', "
+            "'pooling' expected one of ('mean', 'max', 'last', 'static', 'structured', 'dynamic', 'pairwise', "
             "'variational'), got median",
         ),
         (
             {"encoder": "lstm"},
-            "'encoder' expected one of ('none', 'dense_cnn', 'kim_cnn', 'bilstm', 'self_attention'), got lstm",
+            "'encoder' expected one of ('none', 'dense_cnn', 'kim_cnn', 'bilstm', 'pairwise'), got lstm",
         ),
         ({"sentences_per_row": 3}, "'sentences_per_row' expected one of (1, 2), got 3"),
         ({"initializer_scaling": "he"}, "'initializer_scaling' expected one of"),

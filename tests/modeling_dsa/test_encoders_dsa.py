@@ -30,7 +30,7 @@ OTHERS: dict[str, dict[str, Any]] = {
     "kim_cnn, negative_slope 0.3": {"encoder": "kim_cnn", "negative_slope": 0.3},
     "bilstm of one layer": {"encoder": "bilstm", "hidden_size": 6, "num_hidden_layers": 1},
     "bilstm of three layers": {"encoder": "bilstm", "hidden_size": 2, "num_hidden_layers": 3},
-    "self_attention of one layer": {"encoder": "self_attention", "num_hidden_layers": 1, "negative_slope": 0.3},
+    "pairwise of one layer": {"encoder": "pairwise", "num_hidden_layers": 1, "negative_slope": 0.3},
 }
 
 
@@ -137,7 +137,7 @@ def test_no_other_encoder_reaches_across_two_sentences(
     torch.testing.assert_close(perturbed[inside], encoded[inside], rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("encoder", ["bilstm", "self_attention"])
+@pytest.mark.parametrize("encoder", ["bilstm", "pairwise"])
 def test_every_word_sees_its_whole_sentence(encoder: str) -> None:
     layers = encoder_of(small_config(encoder=encoder, hidden_size=6, num_hidden_layers=1)).eval()
     words = torch.randn(20, 6, dtype=torch.float64, requires_grad=True)

@@ -480,7 +480,7 @@ def test_word_vectors_give_what_their_ids_give() -> None:
 # The first words of a sentence
 
 
-@pytest.mark.parametrize("system", ["dynamic", "max", "last", "structured", "self_attention encoder", "variational"])
+@pytest.mark.parametrize("system", ["dynamic", "max", "last", "structured", "pairwise encoder", "variational"])
 @settings(max_examples=15, deadline=None)
 @given(pairs=PAIRS, limit=st.integers(1, 4), data=st.data())
 def test_a_model_that_reads_some_words_gives_what_it_gives_for_sentences_of_these(
@@ -795,11 +795,11 @@ def test_every_layer_has_the_he_initialisation_of_its_dropout(scaling: str, pool
 LAYERS: dict[str, tuple[dict[str, Any], int]] = {
     "none, mean": ({"encoder": "none", "pooling": "mean"}, 0),
     "kim_cnn, max": ({"encoder": "kim_cnn", "kernel_sizes": [3, 4, 5], "pooling": "max"}, 3),
-    "self_attention, structured": (
-        {"encoder": "self_attention", "num_hidden_layers": 2, "pooling": "structured", "num_attention_heads": 30},
+    "pairwise, structured": (
+        {"encoder": "pairwise", "num_hidden_layers": 2, "pooling": "structured", "num_attention_heads": 30},
         2 * 2 + 2,
     ),
-    "none, self_attention": ({"encoder": "none", "pooling": "self_attention", "num_attention_heads": 30}, 4),
+    "none, pairwise": ({"encoder": "none", "pooling": "pairwise", "num_attention_heads": 30}, 4),
     "none, variational": ({"encoder": "none", "pooling": "variational", "num_attention_heads": 4}, 8),
 }
 

@@ -25,7 +25,7 @@ CASES: dict[str, dict[str, Any]] = {
     **POOLING_CASES,
     "static, two heads": {"pooling": "static", "num_attention_heads": 2},
     "structured, one hop": {"pooling": "structured"},
-    "self_attention by position, two heads": POOLING_CASES["variational by position"] | {"pooling": "self_attention"},
+    "pairwise by position, two heads": POOLING_CASES["variational by position"] | {"pooling": "pairwise"},
 }
 
 

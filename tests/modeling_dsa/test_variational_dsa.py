@@ -205,8 +205,8 @@ def test_gradients_are_those_of_finite_differences_at_a_fixed_noise(latent: str)
 
 
 def twin_of(head: DSAForSequenceClassification) -> DSAForSequenceClassification:
-    """The model with pooling "self_attention" and the same weights."""
-    settings = head.config.to_dict() | {"pooling": "self_attention"}
+    """The model with pooling "pairwise" and the same weights."""
+    settings = head.config.to_dict() | {"pooling": "pairwise"}
     twin = DSAForSequenceClassification(type(head.config)(**settings)).double()
     missing, unexpected = twin.load_state_dict(head.state_dict(), strict=False)
     assert not missing

@@ -265,7 +265,7 @@ def prior(weights: Weights, config: DSAConfig, words: Sequence[Tensor]) -> list[
     """p(z|H), Eq. 6 to 8; of the deterministic twin, which has no sigma, only mu."""
     features = latent_features(weights, config, "pooling.pairs", words)
     means = [linear(weights, "pooling.mean", pi) for pi in features]
-    if config.pooling == "self_attention":
+    if config.pooling == "pairwise":
         return [(mean, torch.full_like(mean, -math.inf)) for mean in means]
     return [(mean, linear(weights, "pooling.log_std", pi)) for mean, pi in zip(means, features, strict=True)]
 

@@ -19,7 +19,7 @@ ENCODER_CASES: dict[str, dict[str, Any]] = {
     "no encoder": {"encoder": "none"},
     "kim_cnn": {"encoder": "kim_cnn", "kernel_sizes": [3, 2, 4], "hidden_size": 6},
     "bilstm": {"encoder": "bilstm", "hidden_size": 6},
-    "self_attention encoder": {"encoder": "self_attention"},
+    "pairwise encoder": {"encoder": "pairwise"},
 }
 POOLING_CASES: dict[str, dict[str, Any]] = {
     "mean": {"pooling": "mean"},
@@ -27,8 +27,8 @@ POOLING_CASES: dict[str, dict[str, Any]] = {
     "last": {"pooling": "last", "encoder": "bilstm", "hidden_size": 6, "num_hidden_layers": 1},
     "static": {"pooling": "static"},
     "structured": {"pooling": "structured", "num_attention_heads": 3, "attention_penalty": 0.3},
-    "self_attention": {"pooling": "self_attention", "num_attention_heads": 2},
-    "self_attention by position": {"pooling": "self_attention", "latent": "sentence", "max_sentence_words": 8},
+    "pairwise": {"pooling": "pairwise", "num_attention_heads": 2},
+    "pairwise by position": {"pooling": "pairwise", "latent": "sentence", "max_sentence_words": 8},
     "variational": {"pooling": "variational"},
     "variational by position": {
         "pooling": "variational",
