@@ -5,7 +5,7 @@ import math
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 import torch.nn.functional as F
@@ -17,15 +17,19 @@ from .compatibility_dsa import init
 from .configuration_dsa import DSAConfig
 from .encoders_dsa import ENCODERS, DenseCNN
 from .folding_dsa import FoldedDenseCNN
-from .handler import EndpointHandler  # noqa: F401  (only files that this one imports itself come along everywhere)
 from .layers_dsa import dropout
 from .packing_dsa import Packing, pack, split_pairs
-from .pairwise_dsa import PairwiseSelfAttention  # noqa: F401  (as above)
-from .pipeline_dsa import SentenceEmbeddingPipeline  # noqa: F401  (as above)
-from .pooled_dsa import Pooled  # noqa: F401  (as above)
 from .poolings_dsa import POOLINGS
 from .repository_dsa import automatic_classes, write_repository_files
 from .variational_dsa import INITIAL_LOG_STD, VariationalSelfAttention
+
+if TYPE_CHECKING:
+    # Not used here: transformers takes along to a saved model what a search for such lines in this one file finds. Two
+    # of them import transformers' pipelines, whose own import may be what has loaded this file.
+    from .handler import EndpointHandler  # noqa: F401
+    from .pairwise_dsa import PairwiseSelfAttention  # noqa: F401
+    from .pipeline_dsa import SentenceEmbeddingPipeline  # noqa: F401
+    from .pooled_dsa import Pooled  # noqa: F401
 
 
 @dataclass

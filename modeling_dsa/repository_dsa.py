@@ -10,8 +10,6 @@ from typing import Any
 
 from transformers.dynamic_module_utils import get_relative_import_files
 
-from .pipeline_dsa import SentenceEmbeddingPipeline
-
 # sentence-transformers reads a plain folder as mean pooling over words; these make it take the model's own vector.
 _SENTENCE_TRANSFORMERS: dict[str, Any] = {
     "modules.json": [{"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"}],
@@ -38,7 +36,7 @@ def automatic_classes(classifier: str) -> dict[str, Any]:
         },
         "custom_pipelines": {
             "sentence-embedding": {
-                "impl": f"pipeline_dsa.{SentenceEmbeddingPipeline.__name__}",
+                "impl": "pipeline_dsa.SentenceEmbeddingPipeline",
                 "pt": ["AutoModel"],
                 "type": "text",
             }

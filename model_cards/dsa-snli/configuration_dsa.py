@@ -48,7 +48,7 @@ class DSAConfig(PreTrainedConfig):
         word_dropout: Rate at which words of the vocabulary are left out of a training batch, wherever they stand in it.
         max_sentence_words: Words of a sentence that the model reads, from its first; None reads all.
         encoder: Name of the encoder, a key of `encoders_dsa.ENCODERS`: "none" (words as they are), "dense_cnn",
-            "kim_cnn", "bilstm" or "pairwise" (pairwise).
+            "kim_cnn", "bilstm" or "pairwise" (self-attention).
         hidden_size: Width of an encoded word [d_c; 2u for a BiLSTM; all feature maps of Kim's CNN together]. With
             encoder "none" it is `embedding_size`, and this field is not read.
         hidden_dropout: Dropout rate in every layer of the encoder.
@@ -60,7 +60,7 @@ class DSAConfig(PreTrainedConfig):
         normalize_words: L2-normalise every encoded word x_i^c.
         word_norm: Length of a normalised word (1 in the paper). It sets the scale that enters the pooling.
         pooling: Name of the pooling, a key of `poolings_dsa.POOLINGS`: "mean", "max", "last", "static", "structured",
-            "dynamic", "pairwise" (pairwise) or "variational" (VSAM, whose deterministic twin is the former).
+            "dynamic", "pairwise" (self-attention) or "variational" (VSAM, whose deterministic twin is the former).
         num_attention_heads: Attentions over one sentence [m; hops r of structured self-attention].
         attention_head_size: Width of one attention's output, dynamic and static [d_o].
         routing_iterations: Iterations of dynamic self-attention [r].
@@ -127,9 +127,7 @@ class DSAConfig(PreTrainedConfig):
     normalize_words: bool = True
     word_norm: float | int = 1.0
 
-    pooling: Literal["mean", "max", "last", "static", "structured", "dynamic", "pairwise", "variational"] = (
-        "dynamic"
-    )
+    pooling: Literal["mean", "max", "last", "static", "structured", "dynamic", "pairwise", "variational"] = "dynamic"
     num_attention_heads: int = 1
     attention_head_size: int = 600
     routing_iterations: int = 2
