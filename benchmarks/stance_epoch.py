@@ -41,7 +41,7 @@ from modeling_dsa import DSAConfig, DSAForSequenceClassification
 from modeling_dsa.encoding.encoder import token_ids
 from modeling_dsa.shipped.settings import setting_folder
 from modeling_dsa.text.building import build_model
-from modeling_dsa.text.tokenization import PreTrainedTokenizerFast, build_tokenizer, count_words
+from modeling_dsa.text.tokenization import WordTokenizer, build_tokenizer, count_words
 from modeling_dsa.text.word_vectors import WordVectors
 from run_glue_style.run_stance import DataArguments, make_task
 from run_glue_style.tasks.distinct_texts import Indices, distinct_texts
@@ -138,7 +138,7 @@ class Pairs:
         vectors = np.random.default_rng(0).normal(scale=0.4, size=(len(words), EMBEDDING_SIZE)).astype(np.float32)
         numbers = texts.indices[""]
         self.vectors = WordVectors(list(words), vectors)
-        self.tokenizer: PreTrainedTokenizerFast = build_tokenizer(words, lowercase=True)
+        self.tokenizer: WordTokenizer = build_tokenizer(words, lowercase=True)
         self.tokenized = TokenizedTexts(self.tokenizer, *token_ids(self.tokenizer, texts.texts), 2)
         self.rows = TextRows(self.tokenized, [numbers["headline"], numbers["body"]], data["label"][:])
         self.groups = numbers["body"]  # (pairs,)

@@ -28,7 +28,7 @@ from torch import Tensor, nn
 
 from modeling_dsa import DSAConfig, DSAForNLI
 from modeling_dsa.packing_dsa import pack, split_pairs
-from modeling_dsa.text.tokenization import PreTrainedTokenizerFast, build_tokenizer, count_words
+from modeling_dsa.text.tokenization import WordTokenizer, build_tokenizer, count_words
 from run_glue_style.sample import SAMPLE_FILES
 
 PRODUCT_SIZE = (4096, 300, 600)
@@ -131,7 +131,7 @@ def draw_pairs(count: int) -> dict[str, list[Any]]:
 
 
 def make_batches(
-    pairs: dict[str, list[Any]], size: int, config: DSAConfig, tokenizer: PreTrainedTokenizerFast
+    pairs: dict[str, list[Any]], size: int, config: DSAConfig, tokenizer: WordTokenizer
 ) -> list[Batch]:
     """Cut the pairs into batches."""
     batches = []

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from modeling_dsa.files.text_files import file_ending, open_parquet, read_lines, read_rows
+from modeling_dsa.files.text_files import file_extension, open_parquet, read_lines, read_rows
 
 COLUMN = "text"
 _HASHED_BYTES = 1 << 20
@@ -63,7 +63,7 @@ def _is_data_set(source: str) -> bool:
     if path.exists():
         return path.is_dir()
     try:
-        file_ending(path)
+        file_extension(path)
     except ValueError:
         return bool(re.fullmatch(r"[\w-]+(/[\w.-]+)?", source))
     return False  # a file that is missing
@@ -71,10 +71,10 @@ def _is_data_set(source: str) -> bool:
 
 def _open_file(path: Path, column: str | None) -> SentenceSource:
     count = None
-    if file_ending(path) == ".parquet":
+    if file_extension(path) == ".parquet":
         with open_parquet(path) as table:
             column, count = _choose_column(str(path), column, table.schema_arrow.names), table.metadata.num_rows
-    elif file_ending(path) != ".txt" or column is not None:
+    elif file_extension(path) != ".txt" or column is not None:
         first = next(read_rows(path), None)
         column = (column or COLUMN) if first is None else _choose_column(str(path), column, list(first[1]))
     sentences = partial(_file_sentences, path, column)
@@ -153,5 +153,5 @@ def _sentence(value: Any, place: str) -> str:
     if value is None:
         return ""
     if not isinstance(value, str):
-        raise ValueError(f"{place}: {value!r} is no text: mend the row or name another column.")
+        raise ValueError(f"{place}: {value!r} is no text: fix the row or name another column.")
     return value

@@ -5,14 +5,14 @@ import gzip
 import json
 import sys
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from io import BufferedIOBase
 from pathlib import Path
 from typing import Any, TypeAlias
 
 Row: TypeAlias = Mapping[str, Any]
-Rows: TypeAlias = Iterator[tuple[str, Row]]  # where each row stands, such as "a.csv, line 7", and its values by column
+Rows: TypeAlias = Iterator[tuple[str, Row]]  # where each row is, such as "a.csv, line 7", and its values by column
 
 
 def read_texts(paths: Sequence[Path], columns: Sequence[str] = ()) -> list[str]:
@@ -28,17 +28,17 @@ def read_texts(paths: Sequence[Path], columns: Sequence[str] = ()) -> list[str]:
     """
     texts: list[str] = []
     for path in paths:
-        if file_ending(path) == ".txt":
+        if file_extension(path) == ".txt":
             texts.extend(line for _, line in read_lines(path) if line)
             continue
-        for place, row in read_rows(path, columns or None):
+        for location, row in read_rows(path, columns or None):
             if not columns:
                 raise ValueError(
                     f"{path} has the columns {', '.join(row)}: say with --text_columns which hold the texts."
                 )
             for value in row.values():
                 if value is not None and not isinstance(value, str):
-                    raise ValueError(f"{place}: {value!r} is no text: mend the row or name another column.")
+                    raise ValueError(f"{location}: {value!r} is no text: fix the row or name another column.")
                 if value:
                     texts.append(value)
     return texts
@@ -54,41 +54,53 @@ def read_rows(path: Path, columns: Sequence[str] | None = None) -> Rows:
         columns: The columns to read, which the file must have; None reads all that there are.
 
     Returns:
-        Where each row stands, such as `a.csv, line 7`, and its values by column, in the order of `columns`. Values
+        Where each row is, such as `a.csv, line 7`, and its values by column, in the order of `columns`. Values
         are texts in tables, where a line that ends early has empty texts in its last columns, and of any type
-        elsewhere. Mistakes but for the ending come to light while the rows are read.
+        elsewhere. Mistakes but for the extension come to light while the rows are read.
 
     Raises:
         FileNotFoundError: There is no such file.
-        ValueError: The file has another ending or is broken, or lacks a column. The message says where.
+        ValueError: The file has an unsupported extension or is broken, or lacks a column. The message says where.
     """
-    return _READERS[file_ending(path)](path, columns)
+    return _READERS[file_extension(path)](path, columns)
 
 
 def read_lines(path: Path) -> Iterator[tuple[str, str]]:
     """Read the lines of a UTF-8 file, also with `.gz` behind.
 
     Yields:
-        Where the line stands, such as `a.txt, line 7`, and the line without its end.
+        Where the line is, such as `a.txt, line 7`, and the line without its end.
 
     Raises:
         FileNotFoundError: There is no such file.
-        ValueError: The file is not UTF-8 or no whole gzip file.
+        ValueError: The file is not UTF-8 or a broken gzip file.
     """
     for number, line in enumerate(_lines(path), 1):
         yield f"{path}, line {number}", line.rstrip("\r\n")
 
 
-def file_ending(path: Path) -> str:
-    """The ending that says how to read a file, in lower case and without `.gz`.
+def read_standard_input() -> Iterator[tuple[str, str]]:
+    """Read the lines of standard input as they come; as in `read_lines`.
+
+    Raises:
+        ValueError: A line is not UTF-8.
+    """
+    name = "standard input"
+    for number, line in enumerate(_decoded(name, sys.stdin.buffer), 1):
+        yield f"{name}, line {number}", line.rstrip("\r\n")
+
+
+def file_extension(path: Path) -> str:
+    """The extension that says how to read a file, in lower case and without `.gz`.
 
     Raises:
         ValueError: `read_rows` does not know it.
     """
-    ending = Path(path.name.lower().removesuffix(".gz")).suffix
-    if ending not in _READERS:
-        raise ValueError(f"{path} has an unknown ending: give {', '.join(_READERS)} or one of them with .gz behind.")
-    return ending
+    extension = Path(path.name.lower().removesuffix(".gz")).suffix
+    if extension not in _READERS:
+        supported = ", ".join(_READERS)
+        raise ValueError(f"{path} has an unsupported extension: give {supported} or one of them with .gz behind.")
+    return extension
 
 
 @contextmanager
@@ -97,7 +109,7 @@ def open_parquet(path: Path) -> Iterator[Any]:
 
     Raises:
         FileNotFoundError: There is no such file.
-        ValueError: pyarrow is not installed, or the file is no whole Parquet file; also while it is read.
+        ValueError: pyarrow is not installed, or the file is a broken Parquet file; also while it is read.
     """
     try:
         import pyarrow
@@ -108,7 +120,7 @@ def open_parquet(path: Path) -> Iterator[Any]:
         with _open(path) as file:
             yield parquet.ParquetFile(file)
     except pyarrow.ArrowException as error:
-        raise ValueError(f"{path} is no whole Parquet file: write or download it again.") from error
+        raise ValueError(f"{path} is a broken Parquet file: write or download it again.") from error
 
 
 @contextmanager
@@ -121,32 +133,36 @@ def _open(path: Path) -> Iterator[BufferedIOBase]:
         with gzip.open(path) if path.name.lower().endswith(".gz") else path.open("rb") as file:
             yield file
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise ValueError(f"{path} is no whole gzip file ({error}): pack or download it again.") from error
+        raise ValueError(f"{path} is a broken gzip file ({error}): pack or download it again.") from error
 
 
 def _lines(path: Path) -> Iterator[str]:
     with _open(path) as file:
-        for number, line in enumerate(file, 1):
-            try:
-                yield line.decode("utf-8-sig" if number == 1 else "utf-8")
-            except UnicodeDecodeError as error:
-                raise ValueError(f"{path}, line {number} is not UTF-8: save the file as UTF-8.") from error
+        yield from _decoded(str(path), file)
+
+
+def _decoded(name: str, lines: Iterable[bytes]) -> Iterator[str]:
+    for number, line in enumerate(lines, 1):
+        try:
+            yield line.decode("utf-8-sig" if number == 1 else "utf-8")
+        except UnicodeDecodeError as error:
+            raise ValueError(f"{name}, line {number} is not UTF-8: save it as UTF-8.") from error
 
 
 def _json_rows(path: Path, columns: Sequence[str] | None) -> Rows:
     for number, line in enumerate(_lines(path), 1):
         if not line.strip():
             continue
-        place = f"{path}, line {number}"
+        location = f"{path}, line {number}"
         try:
             row = json.loads(line)
         except json.JSONDecodeError as error:
             what = f"{error.msg} at character {error.pos + 1}"
-            raise ValueError(f"{place} is broken JSON ({what}): mend or remove it.") from error
+            raise ValueError(f"{location} is broken JSON ({what}): fix or remove it.") from error
         if not isinstance(row, dict):
             found, example = repr(line[:80].strip()), '{"text": "..."}'
-            raise ValueError(f"{place} is no JSON object but {found}: each line must be one, such as {example}.")
-        yield place, {column: row[column] for column in _wanted(place, columns, list(row))}
+            raise ValueError(f"{location} is no JSON object but {found}: each line must be one, such as {example}.")
+        yield location, {column: row[column] for column in _wanted(location, columns, list(row))}
 
 
 def _json_file_rows(path: Path, columns: Sequence[str] | None) -> Rows:
@@ -177,7 +193,7 @@ def _csv_rows(path: Path, columns: Sequence[str] | None) -> Rows:
     try:
         yield from _table_rows(((rows.line_num, fields) for fields in rows), path, columns)
     except csv.Error as error:
-        raise ValueError(f"{path}, line {rows.line_num} is broken ({error}): mend or remove it.") from error
+        raise ValueError(f"{path}, line {rows.line_num} is broken ({error}): fix or remove it.") from error
 
 
 def _table_rows(lines: Iterator[tuple[int, list[str]]], path: Path, columns: Sequence[str] | None) -> Rows:
@@ -186,12 +202,12 @@ def _table_rows(lines: Iterator[tuple[int, list[str]]], path: Path, columns: Seq
     for number, fields in lines:
         if not any(fields):
             continue
-        place = f"{path}, line {number}"
+        location = f"{path}, line {number}"
         # A field too many means that a separator is in a text.
         if len(fields) > len(header):
-            raise ValueError(f"{place} has {len(fields)} fields, but the header {len(header)}: mend or remove it.")
+            raise ValueError(f"{location} has {len(fields)} fields, but the header {len(header)}: fix or remove it.")
         # A line may end early, without its last, empty fields.
-        yield place, {column: fields[index] if index < len(fields) else "" for column, index in wanted}
+        yield location, {column: fields[index] if index < len(fields) else "" for column, index in wanted}
 
 
 def _parquet_rows(path: Path, columns: Sequence[str] | None) -> Rows:
@@ -202,11 +218,11 @@ def _parquet_rows(path: Path, columns: Sequence[str] | None) -> Rows:
             yield f"{path}, row {number}", {column: row[column] for column in wanted}
 
 
-def _wanted(place: str, columns: Sequence[str] | None, there: Sequence[str]) -> Sequence[str]:
+def _wanted(location: str, columns: Sequence[str] | None, there: Sequence[str]) -> Sequence[str]:
     """The columns to read of those that are there."""
     for column in columns or ():
         if column not in there:
-            raise ValueError(f"{place} has no column {column!r}: it has {', '.join(there) or 'none'}.")
+            raise ValueError(f"{location} has no column {column!r}: it has {', '.join(there) or 'none'}.")
     return there if columns is None else columns
 
 

@@ -12,7 +12,7 @@ import torch
 from modeling_dsa.configuration_dsa import DSAConfig
 from modeling_dsa.modeling_dsa import DSAPreTrainedModel
 
-from .tokenization import SPECIAL_TOKENS, PreTrainedTokenizerFast, build_tokenizer, count_words
+from .tokenization import SPECIAL_TOKENS, WordTokenizer, build_tokenizer, count_words
 from .word_vectors import WordVectors, read_vectors
 
 logger = logging.getLogger(__name__)
@@ -25,7 +25,7 @@ _ROWS_AT_ONCE = 1 << 13  # rows of the word table that are copied at once
 
 def vocabulary_from_texts(
     path: str | PathLike[str], texts: Sequence[str], progress: bool = True
-) -> tuple[PreTrainedTokenizerFast, WordVectors]:
+) -> tuple[WordTokenizer, WordVectors]:
     """A tokenizer that knows every word of `texts`, and the vectors of those that the file has.
 
     The file decides whether texts are lower-cased: they are if none of its first 10,000 words has a capital letter
@@ -50,7 +50,7 @@ def vocabulary_from_texts(
 
 def vocabulary_from_vectors(
     path: str | PathLike[str], max_words: int | None = None, progress: bool = True
-) -> tuple[PreTrainedTokenizerFast, WordVectors]:
+) -> tuple[WordTokenizer, WordVectors]:
     """A tokenizer that knows the first `max_words` words of a file (the most frequent ones), and their vectors.
 
     Texts will be lower-cased if none of the first 10,000 of these words has a capital letter.
@@ -70,7 +70,7 @@ def vocabulary_from_vectors(
 
 
 def build_model(
-    model_class: type[Model], config: DSAConfig, tokenizer: PreTrainedTokenizerFast, vectors: WordVectors, seed: int
+    model_class: type[Model], config: DSAConfig, tokenizer: WordTokenizer, vectors: WordVectors, seed: int
 ) -> Model:
     """A model with fresh weights whose word table holds the vectors.
 
@@ -115,6 +115,6 @@ def _is_lower(words: Iterable[str]) -> bool:
     return all(word == word.lower() for word in words)
 
 
-def _tokenizer(words: Iterable[str], lowercase: bool) -> PreTrainedTokenizerFast:
+def _tokenizer(words: Iterable[str], lowercase: bool) -> WordTokenizer:
     logger.info("Texts are lower-cased." if lowercase else "Texts keep their capital letters.")
     return build_tokenizer(words, lowercase=lowercase)

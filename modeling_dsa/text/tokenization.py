@@ -7,7 +7,7 @@ and needs neither this package nor remote code.
 Rules, in the order in which they apply:
 
 - Characters without a width (zero-width spaces, soft hyphens, controls, variation selectors) are removed; then NFC.
-- Single quotes and apostrophes become `'`; double quotes become the Treebank's two words, opening and closing
+- Single quotes and apostrophes become `'`; double quotes become the Treebank's two tokens, opening and closing
   (GloVe 6B has no straight double quote). A straight double quote opens when it follows a space, a bracket, a dash or
   the start, and something follows it; it closes everywhere else.
 - Long dashes, and an en dash between spaces, become `--`; other dashes become `-`; an ellipsis becomes `...`.
@@ -17,9 +17,9 @@ Rules, in the order in which they apply:
   `o'clock`, `...`, `--`, e-mail and web addresses, and one letter with what its hyphen joins to it (`t-shirt`, `f-16`).
 
 All other hyphens split (`well - known`). The Treebank keeps them, but a word-level tokenizer cannot fall back to the
-parts of a word that it lacks. Tokens that the GloVe 6B rows of this project's data have, every hyphen kept against this
-rule: SNLI 99.75 % against 99.85 %, SST 98.92 % against 99.46 %, FNC-1 headlines 97.80 % against 98.35 %, FNC-1 bodies
-98.27 % against 98.57 %. The one-letter words stay whole because `t-shirt` alone is one word in 1,850 of SNLI.
+parts of a word that it lacks. Tokens that this project's GloVe 6B vectors have, every hyphen kept against this rule:
+SNLI 99.75 % against 99.85 %, SST 98.92 % against 99.46 %, FNC-1 headlines 97.80 % against 98.35 %, FNC-1 bodies 98.27 %
+against 98.57 %. The one-letter words stay whole because `t-shirt` alone is one word in 1,850 of SNLI.
 
 Offsets point into the raw text. Where several raw characters become one, the offset is that of one of them: the last
 for `-LRB-`, the base letter for a letter with a separate combining mark.
@@ -38,14 +38,15 @@ PAD, UNK, SEP = SPECIAL_TOKENS
 _SPECIAL = re.compile("|".join(map(re.escape, SPECIAL_TOKENS)))
 
 
-class PreTrainedTokenizerFast(TokenizersBackend):
-    """transformers' own tokenizer, under the name that both transformers 4 and 5 can load.
-
-    `save_pretrained` writes the name of the class to tokenizer_config.json; transformers 4 knows no TokenizersBackend.
-    """
+class WordTokenizer(TokenizersBackend):
+    """transformers' own tokenizer, which saves itself under a name that both transformers 4 and 5 can load."""
 
 
-def build_tokenizer(words: Iterable[str], *, lowercase: bool) -> PreTrainedTokenizerFast:
+# `save_pretrained` writes this name to tokenizer_config.json, and transformers 4 knows no TokenizersBackend.
+WordTokenizer.__name__ = "PreTrainedTokenizerFast"
+
+
+def build_tokenizer(words: Iterable[str], *, lowercase: bool) -> WordTokenizer:
     """Make a tokenizer that knows `words`; every other word becomes `[UNK]`.
 
     One text is encoded as `A`, a pair as `A [SEP] B` with token_type_ids 0 for A and the separator, 1 for B. Nothing is
@@ -72,7 +73,7 @@ def build_tokenizer(words: Iterable[str], *, lowercase: bool) -> PreTrainedToken
                 f"The word {word!r} comes twice, at positions {known - len(SPECIAL_TOKENS)} and {position}: "
                 "give each word once."
             )
-    return PreTrainedTokenizerFast(
+    return WordTokenizer(
         tokenizer_object=_backend(vocabulary, lowercase=lowercase),
         pad_token=PAD,
         unk_token=UNK,

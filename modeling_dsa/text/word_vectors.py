@@ -306,22 +306,22 @@ def _lines(name: str, chunks: Iterable[bytes], line: int) -> Iterator[list[bytes
         yield [rest]
 
 
-def _word_with_spaces(place: str, row: bytes, layout: _Layout, wanted: set[bytes] | None) -> bytes:
+def _word_with_spaces(location: str, row: bytes, layout: _Layout, wanted: set[bytes] | None) -> bytes:
     """The word of a row that has not one field more than the dimension: it holds spaces, or the row is broken."""
     word, *numbers = row.rsplit(b" ", layout.dimension)
     source = "the first rows have" if layout.rows is None else "the header (line 1) says"
     if len(numbers) < layout.dimension:
         raise ValueError(
-            f"{place}: {_shown(word)} is followed by {len(numbers)} fields where {source} {layout.dimension} numbers: "
-            "mend or remove the row."
+            f"{location}: {_shown(word)} is followed by {len(numbers)} fields where {source} {layout.dimension} "
+            "numbers: fix or remove the row."
         )
     # A row with too many numbers would pass as one whose word ends in them, and the real word would be missing.
     if (wanted is None or word not in wanted) and any(
         not field or _FRACTION.fullmatch(field) for field in word.split(b" ")[1:]
     ):
         raise ValueError(
-            f"{place}: {_shown(word.partition(b' ')[0])} is followed by {row.count(b' ')} fields where {source} "
-            f"{layout.dimension} numbers: mend or remove the row."
+            f"{location}: {_shown(word.partition(b' ')[0])} is followed by {row.count(b' ')} fields where {source} "
+            f"{layout.dimension} numbers: fix or remove the row."
         )
     return word
 
@@ -337,7 +337,7 @@ def _parse(name: str, rows: list[bytes], lines: list[int]) -> npt.NDArray[np.flo
             for field in row.split(b" ")
             if not _NUMBER.fullmatch(field)
         )
-        raise ValueError(f"{name}, line {line}: {_shown(field)} is not a number: mend or remove the row.") from error
+        raise ValueError(f"{name}, line {line}: {_shown(field)} is not a number: fix or remove the row.") from error
     _check_finite(name, "line", numbers, lines)
     return numbers
 
@@ -375,13 +375,13 @@ def _read_binary(name: str, chunks: Iterable[bytes], layout: _Layout, kept: _Kep
     )
 
 
-def _check_finite(name: str, unit: str, numbers: npt.NDArray[np.float32], places: list[int]) -> None:
+def _check_finite(name: str, unit: str, numbers: npt.NDArray[np.float32], rows: list[int]) -> None:
     finite = np.isfinite(numbers)
     if not finite.all():
         row, column = np.argwhere(~finite)[0]
         raise ValueError(
-            f"{name}, {unit} {places[row]}: number {column + 1} is not a finite float32 ({numbers[row, column]}): "
-            "mend or remove the row."
+            f"{name}, {unit} {rows[row]}: number {column + 1} is not a finite float32 ({numbers[row, column]}): "
+            "fix or remove the row."
         )
 
 

@@ -13,7 +13,7 @@ from typing import TypeAlias
 from datasets import ClassLabel, Dataset, DatasetDict, Features, Value, load_dataset
 from datasets.exceptions import DatasetGenerationError
 
-from modeling_dsa.files.text_files import Row, Rows, file_ending, open_parquet, read_rows
+from modeling_dsa.files.text_files import Row, Rows, file_extension, open_parquet, read_rows
 
 from .labels import Labels
 
@@ -99,10 +99,10 @@ def file_table(path: Path) -> Table:
     """The rows of a file.
 
     Raises:
-        ValueError: It has an unsupported extension, or is no whole Parquet file.
+        ValueError: It has an unsupported extension, or is a broken Parquet file.
     """
-    if file_ending(path) != ".parquet":
-        return Table(str(path), partial(read_rows, path), has_types="json" in file_ending(path))
+    if file_extension(path) != ".parquet":
+        return Table(str(path), partial(read_rows, path), has_types="json" in file_extension(path))
     with open_parquet(path) as opened:
         names = _class_names(Features.from_arrow_schema(opened.schema_arrow))
     return Table(str(path), lambda columns: _named(read_rows(path, columns), names), names)
@@ -250,7 +250,7 @@ def _read_examples(path: Path, form: ExampleFormat, reader: Reader | None, versi
 def _needed_rows(path: Path, form: ExampleFormat) -> Rows:
     """All columns but those of a Parquet file that nobody asks for."""
     columns: list[str] = []
-    if file_ending(path) == ".parquet":
+    if file_extension(path) == ".parquet":
         with open_parquet(path) as opened:
             there = opened.schema_arrow.names
         columns = [name for names in (*form.texts.values(), form.label_columns) for name in names if name in there]

@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 
 from datasets import DatasetDict
 
-from modeling_dsa.files.text_files import Rows, file_ending, read_lines
+from modeling_dsa.files.text_files import Rows, file_extension, read_lines
 
 from .labelled_examples import ExampleFormat, load_file
 from .labels import KnownClasses
@@ -58,7 +58,7 @@ def load_sst_files(files: Mapping[str, Path], classes: Classes, phrases: bool = 
     splits = DatasetDict()
     for split, path in files.items():
         wants_phrases = phrases and split == "train"
-        if file_ending(path) == ".txt":
+        if file_extension(path) == ".txt":
             reader = partial(_read_trees, classes=classes, phrases=wants_phrases)
         elif wants_phrases:
             raise ValueError(f"{path} has no trees: phrases are read from the .txt files of the treebank only.")

@@ -157,10 +157,10 @@ def visit_hub(resaved: str, token: str) -> Result:
 
 def publish(nli: str, encoder: str, folder: str, token: str) -> Result:
     """Push folders by transformers' own methods: org/nli, on main later than v1, and org/encoder, private."""
-    from modeling_dsa.text.tokenization import PreTrainedTokenizerFast
+    from modeling_dsa.text.tokenization import WordTokenizer
 
     model = AutoModelForSequenceClassification.from_pretrained(nli)
-    tokenizer = PreTrainedTokenizerFast.from_pretrained(nli)
+    tokenizer = WordTokenizer.from_pretrained(nli)
     model.push_to_hub("org/nli", token=token)
     tokenizer.push_to_hub("org/nli", token=token)
     HfApi(token=token).create_tag("org/nli", tag="v1")

@@ -18,7 +18,7 @@ from accelerate.state import AcceleratorState, GradientState
 from small_models import small_config
 
 from modeling_dsa import DSAForNLI
-from modeling_dsa.text.tokenization import PreTrainedTokenizerFast, build_tokenizer, count_words
+from modeling_dsa.text.tokenization import WordTokenizer, build_tokenizer, count_words
 from run_glue_style.sample import SAMPLE_FILES
 from run_glue_style.tasks.nli import LABEL_NAMES
 from run_glue_style.training.arguments import RunArguments, TrainingRecipe
@@ -66,7 +66,7 @@ def write_pair_files(folder: Path, counts: dict[str, int], width: int) -> dict[s
 
 
 @cache
-def small_tokenizer() -> PreTrainedTokenizerFast:
+def small_tokenizer() -> WordTokenizer:
     """Knows every word of `pairs`."""
     texts = [
         row[column] for name in ("train", "validation") for row in pairs(name) for column in ("premise", "hypothesis")

@@ -241,7 +241,7 @@ def mistakes(model: Path, lines: Path, tmp_path: Path) -> list[tuple[list[object
         ),
         ([tmp_path / "bad.txt", output, "--model", model], "bad.txt, line 2 is not UTF-8: save the file as UTF-8."),
         ([lines, tmp_path / "there.npy", "--model", model], "there.npy exists: give --overwrite to replace it"),
-        ([lines, tmp_path / "out.csv", "--model", model], "out.csv has an unknown ending: give a file.npy"),
+        ([lines, tmp_path / "out.csv", "--model", model], "out.csv has an unsupported extension: give a file.npy"),
         ([lines, output, "--model", empty], "no model: the model cannot be loaded ("),
         ([lines, output, "--model", tmp_path / "nowhere"], "nowhere: the model cannot be loaded ("),
         (["org/nowhere", output, "--model", model], "org/nowhere is no file, and no data set that can be read ("),
@@ -273,8 +273,8 @@ def test_array_is_not_for_several_processes(
     [
         (["a.txt", "a.npy"], "the following arguments are required: --model"),
         (["a.txt", "a.npy", "--model", "m", "--dtype", "int4"], "argument --dtype: invalid choice: 'int4'"),
-        (["a.txt", "a.npy", "--model", "m", "--batch_size", "0"], "--batch_size: '0' is no whole number from 1"),
-        (["a.txt", "a.npy", "--model", "m", "--shard_size", "x"], "--shard_size: 'x' is no whole number from 1"),
+        (["a.txt", "a.npy", "--model", "m", "--batch_size", "0"], "--batch_size: '0' is an incomplete number from 1"),
+        (["a.txt", "a.npy", "--model", "m", "--shard_size", "x"], "--shard_size: 'x' is an incomplete number from 1"),
     ],
 )
 def test_mistakes_of_the_command_line(capsys: pytest.CaptureFixture[str], words: list[str], message: str) -> None:

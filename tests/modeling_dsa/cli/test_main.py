@@ -24,7 +24,7 @@ from modeling_dsa import DSAConfig
 from modeling_dsa.cli.main import NLI_LABELS, main
 from modeling_dsa.repository_dsa import automatic_classes
 from modeling_dsa.shipped.settings import setting_folder
-from modeling_dsa.text.tokenization import PreTrainedTokenizerFast
+from modeling_dsa.text.tokenization import WordTokenizer
 from run_glue_style.tasks.nli import LABEL_NAMES
 
 DSA = Path(sysconfig.get_path("scripts")) / "dsa"
@@ -260,7 +260,7 @@ def test_what_fails_while_saving_leaves_nothing(
     def fail(*_: object, **__: object) -> None:
         raise error
 
-    monkeypatch.setattr(PreTrainedTokenizerFast, "save_pretrained", fail)  # the weights are written by then
+    monkeypatch.setattr(WordTokenizer, "save_pretrained", fail)  # the weights are written by then
     assert init(tmp_path / "a", inputs, "--seed", 9, "--overwrite") == code
     assert contents(tmp_path) == before
     assert list(tmp_path.iterdir()) == ([tmp_path / "a"] if in_use else [])

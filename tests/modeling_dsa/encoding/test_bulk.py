@@ -242,7 +242,7 @@ def test_nothing_is_read_ahead_of_a_window(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("a.csv", "a.csv has an unknown ending: give a file.npy, or a folder for shards"),
+        ("a.csv", "a.csv has an unsupported extension: give a file.npy, or a folder for shards"),
         ("there.npy", "there.npy exists: give --overwrite to replace it, or another name."),
         ("folder.npy", "folder.npy is a folder: give the name of a file."),
         ("file", "file is a file: shards go to a folder, so give another name."),

@@ -94,10 +94,10 @@ def test_file_is_read_as_it_is_asked_for(tmp_path: Path) -> None:
         ("a.csv", "id,text\n1,a\n", "zzz", "a.csv has no column 'zzz': it has id, text."),
         ("a.csv", "id,sentence\n1,a\n", None, "a.csv has the columns id, sentence: say with --text_column"),
         ("a.csv", "id\n", "text", "a.csv has no column 'text': it has id."),
-        ("a.jsonl", '{"text": 5}', None, "a.jsonl, line 1: 5 is no text: mend the row or name another column."),
+        ("a.jsonl", '{"text": 5}', None, "a.jsonl, line 1: 5 is no text: fix the row or name another column."),
         ("a.jsonl", '{"text": "a"', None, "a.jsonl, line 1 is broken JSON"),
-        ("a.parquet", "PAR1", None, "a.parquet is no whole Parquet file"),
-        ("a.xml", "[]", None, "a.xml has an unknown ending: give .txt, .jsonl, .json, .csv, .tsv, .parquet"),
+        ("a.parquet", "PAR1", None, "a.parquet is a broken Parquet file"),
+        ("a.xml", "[]", None, "a.xml has an unsupported extension: give .txt, .jsonl, .json, .csv, .tsv, .parquet"),
     ],
 )
 def test_mistakes_of_files_are_told_at_once(

@@ -55,7 +55,7 @@ def test_csv_field_has_any_length(tmp_path: Path) -> None:
             "a.xml",
             "",
             ["text"],
-            "a.xml has an unknown ending: give .txt, .jsonl, .json, .csv, .tsv, .parquet or one of them with .gz",
+            "a.xml has an unsupported extension: give .txt, .jsonl, .json, .csv, .tsv, .parquet or one of them with",
         ),
         ("a.txt", b"good\nbad \xff\n", [], "a.txt, line 2 is not UTF-8"),
         ("a.jsonl", '{"text": "a"}\n{"text": ', ["text"], "a.jsonl, line 2 is broken JSON"),
@@ -70,7 +70,7 @@ def test_csv_field_has_any_length(tmp_path: Path) -> None:
         ("a.csv", "id,text\n1,a\n1,b,c\n", ["text"], "a.csv, line 3 has 3 fields, but the header 2"),
         ("a.csv", 'id,text\n1,"a\n', ["text"], "a.csv, line 2 is broken (unexpected end of data)"),
         ("a.tsv", "id\ttext\n1\ta\tb\n", ["text"], "a.tsv, line 2 has 3 fields, but the header 2"),
-        ("a.parquet", "PAR1 and no more", ["text"], "a.parquet is no whole Parquet file"),
+        ("a.parquet", "PAR1 and no more", ["text"], "a.parquet is a broken Parquet file"),
     ],
 )
 def test_mistakes_name_the_file_the_place_and_the_way_out(
@@ -138,5 +138,5 @@ def test_lines_keep_their_spaces_and_number(tmp_path: Path) -> None:
 @pytest.mark.parametrize("content", [b"id,text", gzip.compress(b"id,text\n1,a\n" * 1000, mtime=0)[:-9]])
 def test_broken_gzip_file(tmp_path: Path, content: bytes) -> None:
     path = write(tmp_path, "a.csv.gz", content)
-    with pytest.raises(ValueError, match=re.escape(f"{path} is no whole gzip file (")):
+    with pytest.raises(ValueError, match=re.escape(f"{path} is a broken gzip file (")):
         read_texts([path], ["text"])

@@ -18,7 +18,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from modeling_dsa.text.tokenization import SPECIAL_TOKENS, PreTrainedTokenizerFast, build_tokenizer, count_words
+from modeling_dsa.text.tokenization import SPECIAL_TOKENS, WordTokenizer, build_tokenizer, count_words
 
 DATA = Path(__file__).parents[4] / "shared" / "data"
 
@@ -75,12 +75,12 @@ SPLITTING = {
 }
 
 
-def words(tokenizer: PreTrainedTokenizerFast, text: str) -> list[str]:
+def words(tokenizer: WordTokenizer, text: str) -> list[str]:
     tokens: list[str] = tokenizer.tokenize(text)
     return tokens
 
 
-def offsets(tokenizer: PreTrainedTokenizerFast, text: str) -> list[tuple[int, int]]:
+def offsets(tokenizer: WordTokenizer, text: str) -> list[tuple[int, int]]:
     found: list[tuple[int, int]] = tokenizer(text, return_offsets_mapping=True)["offset_mapping"]
     return found
 
@@ -180,7 +180,7 @@ json.dump({key: out[key] for key in out}, open("out.json", "w"))
 def test_saving_is_deterministic_and_repeatable(tmp_path: Path) -> None:
     for name in ("one", "two"):
         build_tokenizer(count_words(SPLITTING, lowercase=True), lowercase=True).save_pretrained(tmp_path / name)
-    loaded = PreTrainedTokenizerFast.from_pretrained(tmp_path / "one")
+    loaded = WordTokenizer.from_pretrained(tmp_path / "one")
     loaded.save_pretrained(tmp_path / "three")
     for file in ("tokenizer.json", "tokenizer_config.json"):
         assert (tmp_path / "one" / file).read_bytes() == (tmp_path / "two" / file).read_bytes()

@@ -191,9 +191,9 @@ GOOD = '{"premise": "a", "hypothesis": "b", "label": 0}\n'
         ("a.csv", HEADER, r"a\.csv: the file holds no rows"),
         ("a.tsv", "", r"a\.tsv: the file holds no rows"),
         ("a.csv", HEADER + "a,b,-\n", r"a\.csv, split 'train': there is no row with a label"),
-        ("a.parquet", "PAR1", r"a\.parquet is no whole Parquet file"),
-        ("a.csv.gz", "label", r"a\.csv\.gz is no whole gzip file"),
-        ("b.csv.gz", gzip.compress(HEADER.encode() + b"a,b,0\n", mtime=0)[:-8], r"b\.csv\.gz is no whole gzip file"),
+        ("a.parquet", "PAR1", r"a\.parquet is a broken Parquet file"),
+        ("a.csv.gz", "label", r"a\.csv\.gz is a broken gzip file"),
+        ("b.csv.gz", gzip.compress(HEADER.encode() + b"a,b,0\n", mtime=0)[:-8], r"b\.csv\.gz is a broken gzip file"),
         ("a.xml", GOOD, r"a\.xml has an un.*: give \.txt, \.jsonl, "),
     ],
 )
