@@ -34,10 +34,12 @@ def test_the_package_knows_its_version() -> None:
     assert modeling_dsa.__version__ == PROJECT["version"] == importlib.metadata.version(PROJECT["name"])
 
 
-def run(*command: str | Path, cwd: Path) -> str:
+def run(*command: object, cwd: Path) -> str:
     """What a command prints, in an environment that knows nothing of this checkout."""
     own = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | {"HF_HUB_OFFLINE": "1"}
-    done = subprocess.run(command, cwd=cwd, env=own, capture_output=True, text=True, check=False, timeout=300)
+    done = subprocess.run(
+        list(map(str, command)), cwd=cwd, env=own, capture_output=True, text=True, check=False, timeout=300
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 

@@ -1,0 +1,246 @@
+"""The README and the site tell the truth: their snippets run, their tables are the files', they leave nothing out."""
+
+import ast
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from loopback_hub import LoopbackHub
+from pages import BLOCKS, COMMANDS, PAGES, ROOT, SITE, SNIPPETS, Block
+from small_runs import pairs
+from small_stances import write_stances
+
+from modeling_dsa.cli.main import main as dsa
+from modeling_dsa.encoders_dsa import ENCODERS
+from modeling_dsa.poolings_dsa import POOLINGS
+from modeling_dsa.shipped.settings import setting_names
+from run_glue_style.reporting.tabulate import table_of
+from run_glue_style.sample import SAMPLE_VECTORS
+from run_glue_style.tasks.nli import LABEL_NAMES
+
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+SENTIMENT = ("awful", "dull", "plain", "good", "superb")
+TABLES = [
+    found
+    for page in (*PAGES, *ROOT.glob("results/*/README.md"))
+    for found in re.findall(
+        r"<!-- table: (\S+) -->\n(.*?)<!-- end of table -->", page.read_text(encoding="utf-8"), flags=re.S
+    )
+]
+# What the shell's snippets leave behind.
+LEAVES = {
+    "shell": ("vectors.npy", "attention.png"),
+    "init": ("my-model/model.safetensors", "my-model/tokenizer.json"),
+    "encode": ("vectors.npy", "vectors/vectors-000000.parquet"),
+    "onnx": ("my-model/onnx/model.onnx", "my-model/onnx/model_quantized.onnx"),
+    "draw": ("attention.png",),
+    "own": ("runs/mine/all_results.json",),
+    "train-sample": ("runs/dsa-single-snli/all_results.json", "runs/dsa-single-snli/attention.png"),
+    "own-pairs": ("runs/mine/all_results.json",),
+    "other-tasks": ("runs/dsa-single-sst5/all_results.json", "runs/vsam-fnc1/all_results.json"),
+    "reproduce": ("runs/reproduce-sst-quick/table.md",),
+    "two-processes": ("runs/two/all_results.json",),
+    "encode-processes": ("vectors/vectors-000000.parquet", "vectors/vectors-000001.parquet"),
+}
+# What makes a trial of the training scripts.
+TRIAL = "--max_train_steps 2 --max_train_samples 512 --per_device_train_batch_size 16 --report_to none"
+TRIALS = {"run_stance": f"{TRIAL} --validation_share 0.3", "reproduce": "--seeds 1 --row kim-cnn-sst2 --quick"}
+ON_THE_HUB = ("push", "hub", "stranger")
+
+
+def starts_processes(block: Block) -> bool:
+    return block.language == "bash" and not all(line.startswith("dsa ") for line in block.lines)
+
+
+HERE = {name: block for name, block in SNIPPETS.items() if name not in ON_THE_HUB and not starts_processes(block)}
+ELSEWHERE = {name: block for name, block in SNIPPETS.items() if name not in ON_THE_HUB and starts_processes(block)}
+
+
+@pytest.mark.parametrize(("path", "table"), TABLES)
+def test_tables_are_those_of_the_results(path: str, table: str) -> None:
+    assert table == (ROOT / path).read_text(encoding="utf-8")
+    assert table == table_of((ROOT / path).parent)
+
+
+def test_the_readme_is_short_and_has_one_table() -> None:
+    assert len(README.split()) <= 900
+    assert README.count("<!-- table: ") == 1
+
+
+def test_the_baseline_that_a_run_shows_is_a_result() -> None:
+    baseline = json.loads((SAMPLE_VECTORS.parent / "baseline.json").read_text(encoding="utf-8"))
+    runs = [json.loads(path.read_text(encoding="utf-8")) for path in (ROOT / baseline["results"]).glob("*.json")]
+    accuracies = [run["metrics"]["validation"]["accuracy"] for run in runs]
+    assert baseline["validation_accuracy"] == pytest.approx(sum(accuracies) / len(accuracies))
+    assert {run["setting"] for run in runs} == {baseline["setting"]}
+
+
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "model_cards/README.md"])
+def test_links_lead_somewhere(page: str) -> None:
+    """Those of the site are checked when it is built."""
+    path = ROOT / page
+    links = re.findall(r"\]\((?!https?:)([^)#]+)\)", path.read_text(encoding="utf-8"))
+    assert links
+    assert not [link for link in links if not (path.parent / link).exists()]
+
+
+def test_commands_name_what_exists() -> None:
+    assert {"main", "tests", "slow-tests"} <= set(COMMANDS)
+    for command in COMMANDS.values():
+        files = re.findall(r"\S+\.(?:py|yaml|yml|txt)\b", command.text)
+        assert files
+        assert all((ROOT / file).is_file() for file in files)
+
+
+def test_every_block_that_a_reader_would_copy_is_run() -> None:
+    assert not [block.text for block in BLOCKS if block.language in ("bash", "python") and not block.kind]
+    names = [block.name for block in BLOCKS if block.kind == "snippet"]
+    assert len(names) == len(set(names))
+
+
+def test_the_site_lists_every_setting_encoder_and_pooling() -> None:
+    settings, encoders, poolings = re.findall(
+        r"^\| (?:setting|`encoder`|`pooling`) \|.*\n\|[-|]+\n((?:\|.*\n)+)",
+        (SITE / "settings.md").read_text(encoding="utf-8"),
+        flags=re.M,
+    )
+    for table, names in ((settings, setting_names()), (encoders, ENCODERS), (poolings, POOLINGS)):
+        first_cells = " ".join(re.findall(r"^\|([^|]*)\|", table, flags=re.M))
+        assert set(re.findall(r"`([^`]+)`", first_cells)) == set(names)
+
+
+def test_the_reference_leaves_no_module_out() -> None:
+    shown = {
+        name
+        for page in (SITE / "reference").glob("*.md")
+        for name in re.findall(r"^::: (\S+)$", page.read_text(encoding="utf-8"), flags=re.M)
+    }
+    modules = {
+        ".".join(path.relative_to(ROOT).with_suffix("").parts)
+        for package in ("modeling_dsa", "run_glue_style")
+        for path in (ROOT / package).rglob("*.py")
+        if not path.stem.startswith("__")
+    }
+    # Names of transformers 5 under transformers 4, and what made the sample.
+    modules -= {"modeling_dsa.compatibility_dsa", "run_glue_style.sample.make_sample"}
+    assert not {name for name in modules if not {name, name.rpartition(".")[0]} & shown}
+
+
+@pytest.fixture(scope="module")
+def vectors(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The sample's vectors in an archive of several files, as GloVe's own is."""
+    path = tmp_path_factory.mktemp("vectors") / "glove.6B.zip"
+    with zipfile.ZipFile(SAMPLE_VECTORS) as sample, zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("glove.6B.50d.txt", "word" + " 0" * 50 + "\n")
+        archive.writestr("glove.6B.100d.txt", sample.read(sample.namelist()[0]))
+    return path
+
+
+@pytest.fixture
+def home(vectors: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The current folder, with what the snippets name: the repository's, and files of the reader's own."""
+    for name in ("run_glue_style", "configuration", "model_cards"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    (tmp_path / vectors.name).symlink_to(vectors)
+    (tmp_path / "sentences.txt").write_text("A man is asleep.\n\nNobody sings.\n", encoding="utf-8")
+    for name, split in (("train", "train"), ("dev", "validation"), ("test", "test")):
+        examples = [
+            {"sentence1": pair["premise"], "sentence2": pair["hypothesis"], "gold_label": LABEL_NAMES[pair["label"]]}
+            for pair in pairs(split)[:40]
+        ]
+        lines = "".join(json.dumps(example) + "\n" for example in examples)
+        (tmp_path / f"{name}.jsonl").write_text(lines, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def home_with_tasks(home: Path) -> Path:
+    """Also trees and the files of the Fake News Challenge."""
+    (home / "trees").mkdir()
+    for name in ("train", "dev", "test"):
+        trees = [f"({label} (2 A) ({label} ({label} {word}) (2 film)))" for label, word in enumerate(SENTIMENT)]
+        (home / "trees" / f"{name}.txt").write_text("\n".join(trees * 4) + "\n", encoding="utf-8")
+    (home / "fnc-1").mkdir()
+    write_stances(home / "fnc-1")
+    return home
+
+
+def run_in(folder: Path, command: list[str], environment: Mapping[str, str] | None = None) -> str:
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    environment = {**(environment or os.environ | {"HF_HUB_OFFLINE": "1"}), "PATH": path, "ACCELERATE_USE_CPU": "true"}
+    answer = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    assert answer.returncode == 0, answer.stderr
+    return answer.stdout
+
+
+def run_python(block: Block) -> None:
+    """Run a snippet, each of whose prints has a comment that says what it prints; a colon ends that."""
+    printed: list[tuple[int, str]] = []
+
+    def note(*values: object) -> None:
+        printed.append((sys._getframe(1).f_lineno, " ".join(map(str, values))))
+
+    exec(compile(ast.parse(block.text), block.name, "exec"), {"print": note})
+    assert printed
+    for number, text in printed:
+        comment = block.text.splitlines()[number - 1].partition("  # ")[2]
+        assert re.sub(r"^torch\.Size\(\[(.*)\]\)$", r"(\1)", text) == comment.partition(":")[0]
+
+
+def trial(block: Block) -> str:
+    """A shell snippet with training cut short."""
+    lines = []
+    for line in block.lines:
+        script = re.search(r"(run_[a-z]+|reproduce)(?:\.py)? --", line)
+        options = TRIALS.get(script[1], TRIAL) if script else ""
+        lines.append(f"{line} {options}")
+    return "\n".join(lines)
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        # The export takes long.
+        pytest.param(page, id=page.stem, marks=[pytest.mark.slow] if page.stem == "onnx" else [])
+        for page in sorted({block.page for block in HERE.values()})
+    ],
+)
+def test_the_snippets_of_a_page_run_one_after_another(page: Path, home: Path) -> None:
+    for block in HERE.values():
+        if block.page != page:
+            continue
+        if block.language == "python":
+            run_python(block)
+        else:
+            assert [dsa(shlex.split(line)[1:]) for line in block.lines] == [0] * len(block.lines)
+            assert not [name for name in LEAVES[block.name] if not (home / name).is_file()]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ELSEWHERE)
+def test_a_snippet_that_starts_processes_runs(name: str, home_with_tasks: Path) -> None:
+    run_in(home_with_tasks, ["bash", "-euc", trial(ELSEWHERE[name])])
+    assert not [path for path in LEAVES[name] if not (home_with_tasks / path).is_file()]
+
+
+@pytest.mark.slow
+def test_the_way_to_the_hub_and_back(home: Path, hub: LoopbackHub) -> None:
+    hub.add_user("ada", "hf_token", orgs=("org",))
+    environment = hub.environment(home / "hf", "hf_token")
+    run_in(home, ["bash", "-euc", SNIPPETS["push"].text], environment)
+    assert hub.commits("org/dsa-snli")[0] == "Upload the model"
+    run_in(home, ["bash", "-euc", trial(SNIPPETS["hub"])], environment)
+    assert hub.commits("org/dsa-snli")[0] == "End of training"
+    assert hub.commits("org/dsa-small", revision="v1")[0] == "Upload the model"
+    stranger = f"import sys; sys.modules['modeling_dsa'] = None\n{SNIPPETS['stranger'].text}"
+    labels, vectors = run_in(home, [sys.executable, "-c", stranger], environment).splitlines()[-2:]
+    assert sorted(json.loads(labels.replace("'", '"'))) == ["cooking", "sports"]
+    assert vectors == "600 (1, 600)"
