@@ -14,26 +14,34 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow.parquet as parquet
-from measuring import add_threads, keep, machine, make_parser
+from lib.options import make_parser, parse, recorded_options
+from lib.records import Column, Record, Table, describe_machine, keep
+from lib.shipped import SHIPPED_MODEL, read_pairs
 from tqdm.auto import tqdm
 
-from run_glue_style.sample import SAMPLE_FILES
-
-MODEL = Path(__file__).parents[1] / "model_cards" / "dsa-snli"
 LINES = (10_000, 100_000, 1_000_000)
 QUICK_LINES = (100, 200)
 WRITTEN_AT_ONCE = 10_000
+TABLE = Table(
+    (
+        Column("lines", "{lines:,}"),
+        Column("words", "{words:,}"),
+        Column("seconds", "{seconds:,.0f}"),
+        Column("lines/s", "{lines_per_second:,.0f}"),
+        Column("peak memory, MB", "{peak_megabytes:,.0f}"),
+        Column("bytes for each further line", "{bytes_per_further_line:,.0f}"),
+    )
+)
 
 
 def write_lines(path: Path, count: int) -> int:
     """Write a text file of so many lines and return its words."""
-    sentences = parquet.read_table(SAMPLE_FILES["train"], columns=["hypothesis"])["hypothesis"].to_pylist()
+    sentences = read_pairs("train")["hypothesis"]
     words = np.array([word for sentence in sentences for word in sentence.split()])
     lengths = np.array([len(sentence.split()) for sentence in sentences])
     generator, written = np.random.default_rng(0), 0
@@ -46,14 +54,14 @@ def write_lines(path: Path, count: int) -> int:
     return written
 
 
-def run(lines: Path, output: Path, threads: int) -> tuple[float, int]:
-    """Seconds of the command, and its peak memory in bytes.
+def run(lines: Path, output: Path, threads: int) -> tuple[float, float]:
+    """Seconds of the command, and its peak memory in MB of 10^6 bytes.
 
     Raises:
         subprocess.CalledProcessError: It failed.
     """
     dsa = Path(sys.executable).with_name("dsa")
-    command = [str(dsa), "encode", str(lines), str(output), "--model", str(MODEL), "--dtype", "float16"]
+    command = [str(dsa), "encode", str(lines), str(output), "--model", str(SHIPPED_MODEL), "--dtype", "float16"]
     start = time.perf_counter()
     process = subprocess.Popen(command, env=os.environ | {"OMP_NUM_THREADS": str(threads)}, stderr=subprocess.DEVNULL)
     _, status, usage = os.wait4(process.pid, 0)
@@ -61,53 +69,43 @@ def run(lines: Path, output: Path, threads: int) -> tuple[float, int]:
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
         raise subprocess.CalledProcessError(process.returncode, command)
-    return seconds, usage.ru_maxrss * 1024
+    return seconds, usage.ru_maxrss * 1024 / 1e6
 
 
-def as_markdown(record: Mapping[str, Any]) -> str:
-    """One table, a row for each input."""
-    lines = [
-        "| lines | words | seconds | lines/s | peak memory, MB | bytes for each further line |",
-        "|---:|---:|---:|---:|---:|---:|",
-    ]
-    before: Mapping[str, Any] | None = None
-    for result in record["results"]:
-        further = ""
-        if before is not None:
-            further = f"{(result['peak'] - before['peak']) / (result['lines'] - before['lines']):,.0f}"
-        lines.append(
-            f"| {result['lines']:,} | {result['words']:,} | {result['seconds']:,.0f} "
-            f"| {result['lines'] / result['seconds']:,.0f} | {result['peak'] / 1e6:,.0f} | {further} |"
-        )
-        before = result
-    return "\n".join(lines)
-
-
-def main() -> None:
-    """Encode files of more and more lines, print the table."""
-    parser = make_parser(
-        __doc__, 1, "runs of each input, of which the largest peak and the shortest time count", "200 lines"
-    )
-    add_threads(parser)
-    arguments = parser.parse_args()
-    counts: Sequence[int] = QUICK_LINES if arguments.quick else LINES
-    rounds = 1 if arguments.quick else arguments.rounds
-    if arguments.threads < 1 or rounds < 1:
-        parser.error("give at least 1 thread and 1 round")
-    on, results = machine(), []
+def measure(counts: Sequence[int], rounds: int, threads: int) -> list[dict[str, Any]]:
+    """Encode files of more and more lines."""
+    results: list[dict[str, Any]] = []
     for count in tqdm(counts, desc="Encoding files", unit=" files"):
         with tempfile.TemporaryDirectory() as folder:
             lines = Path(folder) / "lines.txt"
             words = write_lines(lines, count)
-            runs = [run(lines, Path(folder) / f"vectors-{number}", arguments.threads) for number in range(rounds)]
-        seconds, peaks = zip(*runs, strict=True)
-        results.append({"lines": count, "words": words, "seconds": min(seconds), "peak": max(peaks)})
-    record = {"rounds": rounds, "threads": arguments.threads, **on, "results": results}
-    print(
-        f"`dsa encode` on {arguments.threads} threads; load before: {on['load_before']:.1f}.\n\n{as_markdown(record)}"
+            runs = [run(lines, Path(folder) / f"vectors-{number}", threads) for number in range(rounds)]
+        seconds, peak = min(took for took, _ in runs), max(peak for _, peak in runs)
+        further = None
+        if results:
+            further = 1e6 * (peak - results[-1]["peak_megabytes"]) / (count - results[-1]["lines"])
+        results.append(
+            {
+                "lines": count,
+                "words": words,
+                "seconds": seconds,
+                "lines_per_second": count / seconds,
+                "peak_megabytes": peak,
+                "bytes_per_further_line": further,
+            }
+        )
+    return results
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Encode the files, keep what was found."""
+    parser = make_parser(
+        __doc__, 1, "runs of each input, of which the largest peak and the shortest time count", "200 lines"
     )
-    if arguments.output:
-        keep(record, as_markdown(record), arguments.output)
+    arguments = parse(parser, argv, {"rounds": 1})
+    machine = describe_machine()
+    results = measure(QUICK_LINES if arguments.quick else LINES, arguments.rounds, arguments.threads)
+    keep(Record(recorded_options(arguments), machine, {}, results), TABLE, arguments.output)
 
 
 if __name__ == "__main__":

@@ -1,41 +1,42 @@
-"""How the time of encoding grows with words a sentence, batch, heads and vocabulary.
+"""How the time of encoding grows with tokens a sentence, batch, heads and vocabulary.
 
     python benchmarks/growth.py --output benchmarks/growth.json
 
-Single DSA, 300 numbers a word, random weights and random words, from word ids to vectors; as it comes from training and
-folded (`fold_embeddings`). One size is varied at a time:
+Single DSA, word vectors of 300 numbers, random weights and random tokens, from token ids to sentence vectors; as it
+comes from training and folded (`fold_embeddings`). One size is varied at a time:
 
-- words: one sentence of 8 to 65,536 words;
-- words, full batch: as many sentences of that length as make 65,536 words, so that only the length changes;
-- sentences: 1 to 4,096 sentences of 11 words, which is SNLI's mean;
-- heads: 1 to 32, for 256 sentences of 11 words;
-- vocabulary: 10,000 to 1,000,000 words, for 256 sentences of 11 words. Words are drawn uniformly, the worst case for a
-  table: a text's frequent words stay in the cache. Folded, a word of the vocabulary takes 11 kB: up to 100,000 words.
+- tokens: one sentence of 8 to 65,536 tokens;
+- tokens, full batch: as many sentences of that length as make 65,536 tokens, so that only the length changes;
+- sentences: 1 to 4,096 sentences of 11 tokens, which is SNLI's mean;
+- heads: 1 to 32, for 256 sentences of 11 tokens;
+- vocabulary: 10,000 to 1,000,000 tokens, for 256 sentences of 11 tokens. They are drawn uniformly, the worst case for a
+  table: a text's frequent words stay in the cache. Folded, an entry of the vocabulary takes 11 kB: up to 100,000.
 
-The sizes of a sweep take turns in each round and figures are medians, in microseconds a word. The exponents are those
-of the power of the size that fits the time a word best, by least squares of logarithms, from the size on that the table
-names: 0 is constant. The spread compares the slowest with the fastest time a word over the same sizes. Page faults are
-those of one more run of each size: memory that the system hands out, emptied, and takes back, 4 kB at a time.
+The sizes of a sweep take turns in each round and figures are medians, in microseconds a token. The exponents are those
+of the power of the size that fits the time a token best, by least squares of logarithms, from the size on that the
+table names: 0 is constant. The spread compares the slowest with the fastest time a token over the same sizes. Page
+faults are those of one more run of each size: memory that the system hands out, emptied, and takes back, 4 kB at a
+time.
 """
 
 import resource
 import statistics
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import torch
-from long_texts import exponent
+from lib.measuring import alternate, exponent
+from lib.options import make_parser, parse, recorded_options
+from lib.records import Column, Figures, Record, Table, describe_machine, keep
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from measuring import add_threads, alternate, keep, machine, make_parser
 from torch import Tensor
 
 from modeling_dsa import DSAConfig, DSAModel
 
 FULL_BATCH = 65_536
-SNLI_WORDS, SNLI_SENTENCES = 11, 256
+SNLI_TOKENS, SNLI_SENTENCES = 11, 256
 VOCABULARY, LARGEST_FOLDED = 10_000, 100_000
 WARM_UP_ROUNDS = 1
 FORMS = ("plain", "folded")
@@ -58,28 +59,51 @@ class Sweep:
 
 
 SWEEPS = (
-    Sweep("words", LENGTHS, 1024),
-    Sweep("words, full batch", (8, 128, 1024, 4096, 16_384, 65_536), 1024),
+    Sweep("tokens", LENGTHS, 1024),
+    Sweep("tokens, full batch", (8, 128, 1024, 4096, 16_384, 65_536), 1024),
     Sweep("sentences", (1, 4, 16, 64, 256, 1024, 4096), 64),
     Sweep("heads", (1, 2, 4, 8, 16, 32), 4),
     Sweep("vocabulary", (10_000, 30_000, 100_000, 300_000, 1_000_000), 10_000),
 )
 QUICK_SWEEPS = (
-    Sweep("words", (8, 1024, 2048), 1024),
-    Sweep("words, full batch", (1024, 2048), 1024),
+    Sweep("tokens", (8, 1024, 2048), 1024),
+    Sweep("tokens, full batch", (1024, 2048), 1024),
     Sweep("sentences", (1, 64, 128), 64),
     Sweep("heads", (1, 2), 1),
     Sweep("vocabulary", (1000, 3000), 1000),
 )
 
 
+def shown_points(record: Record) -> Iterable[Figures]:
+    """Of each sweep, the smallest size, the first fitted and the largest; the record has all."""
+    for result in record.results:
+        points = result["points"]
+        start = next(point for point in points if point["size"] >= result["fitted_from"])
+        yield {**result, "smallest": points[0], "start": start, "largest": points[-1]}
+
+
+TABLE = Table(
+    (
+        Column("what grows", "{sweep}", is_text=True),
+        Column("model", "{form}", is_text=True),
+        Column("us a token at", "{smallest[size]:,}: {smallest[microseconds_per_token]:.3g}"),
+        Column("fitted from", "{start[size]:,}: {start[microseconds_per_token]:.3g}"),
+        Column("to", "{largest[size]:,}: {largest[microseconds_per_token]:.3g}"),
+        Column("us a token ~ size^", "{exponent:.2f}"),
+        Column("spread", "{spread:.0%}"),
+        Column("page faults a token", "{start[page_faults_per_token]:.2g} to {largest[page_faults_per_token]:.2g}"),
+    ),
+    rows=shown_points,
+)
+
+
 def shape(sweep: Sweep, size: int, full_batch: int) -> tuple[int, int]:
-    """(sentences, words) of a batch."""
-    if sweep.name == "words":
+    """(sentences, tokens) of a batch."""
+    if sweep.name == "tokens":
         return 1, size
-    if sweep.name == "words, full batch":
+    if sweep.name == "tokens, full batch":
         return full_batch // size, size
-    return (size if sweep.name == "sentences" else SNLI_SENTENCES), SNLI_WORDS
+    return (size if sweep.name == "sentences" else SNLI_SENTENCES), SNLI_TOKENS
 
 
 def make_model(form: str, heads: int, vocabulary: int) -> DSAModel:
@@ -97,13 +121,13 @@ def make_models(sweep: Sweep, form: str) -> dict[int, DSAModel]:
     if sweep.name == "heads":
         return {heads: make_model(form, heads, VOCABULARY) for heads in sweep.sizes}
     if sweep.name == "vocabulary":
-        sizes = [words for words in sweep.sizes if form == "plain" or words <= LARGEST_FOLDED]
-        return {words: make_model(form, 1, words) for words in sizes}
+        sizes = [tokens for tokens in sweep.sizes if form == "plain" or tokens <= LARGEST_FOLDED]
+        return {tokens: make_model(form, 1, tokens) for tokens in sizes}
     return dict.fromkeys(sweep.sizes, make_model(form, 1, VOCABULARY))
 
 
 def encoder(model: DSAModel, shape: tuple[int, int]) -> Callable[[int], Tensor]:
-    """Encode random words. The round is the seed."""
+    """Encode random tokens. The round is the seed."""
 
     @torch.inference_mode()
     def encode(turn: int) -> Tensor:
@@ -131,17 +155,16 @@ def measure(sweeps: Sequence[Sweep], full_batch: int, rounds: int) -> Iterator[d
             runs = {size: encoder(model, shapes[size]) for size, model in models.items()}
             turns = range(rounds + WARM_UP_ROUNDS)
             seconds = alternate(runs, turns, f"{sweep.name}, {form}", WARM_UP_ROUNDS)
-            medians = {size: statistics.median(taken) for size, taken in seconds.items()}
             points = [
                 {
                     "size": size,
-                    "words": count * length,
-                    "microseconds_per_word": 1e6 * medians[size] / (count * length),
-                    "page_faults_per_word": count_page_faults(runs[size]) / (count * length),
+                    "tokens": count * length,
+                    "microseconds_per_token": 1e6 * statistics.median(seconds[size]) / (count * length),
+                    "page_faults_per_token": count_page_faults(runs[size]) / (count * length),
                 }
                 for size, (count, length) in shapes.items()
             ]
-            each = [point["microseconds_per_word"] for point in points]
+            each = [point["microseconds_per_token"] for point in points]
             fitted = [found for size, found in zip(models, each, strict=True) if size >= sweep.fitted_from]
             yield {
                 "sweep": sweep.name,
@@ -153,72 +176,34 @@ def measure(sweeps: Sequence[Sweep], full_batch: int, rounds: int) -> Iterator[d
             }
 
 
-def as_markdown(record: Mapping[str, Any]) -> str:
-    """One table: the smallest size, the first fitted and the largest, the exponent and the spread."""
-    lines = [
-        "| what grows | model | us a word at | fitted from | to | us a word ~ size^ | spread | page faults a word |",
-        "|---|---|---:|---:|---:|---:|---:|---:|",
-    ]
-    for result in record["results"]:
-        start = next(point for point in result["points"] if point["size"] >= result["fitted_from"])
-        end = result["points"][-1]
-        shown = [
-            f"{point['size']:,}: {point['microseconds_per_word']:.3g}" for point in (result["points"][0], start, end)
-        ]
-        faults = " to ".join(f"{point['page_faults_per_word']:.2g}" for point in (start, end))
-        target = " (to reach: 20 %)" if result["sweep"].startswith("words") else ""
-        power = "" if result["exponent"] is None else f"{result['exponent']:.2f}"
-        lines.append(
-            f"| {result['sweep']} | {result['form']} | {' | '.join(shown)} | {power} | {result['spread']:.0%}{target} "
-            f"| {faults} |"
-        )
-    return "\n".join(lines)
-
-
-def draw(record: Mapping[str, Any], path: Path) -> None:
-    """Draw the time a word over each size as a PNG, both axes logarithmic."""
-    names = list(dict.fromkeys(result["sweep"] for result in record["results"]))
+def draw(record: Record) -> Figure:
+    """The time a token over each size, both axes logarithmic."""
+    names = list(dict.fromkeys(result["sweep"] for result in record.results))
     figure = Figure(figsize=(3.2 * len(names), 3.6), layout="constrained")
-    panels = figure.subplots(1, len(names), sharey=True, squeeze=False)[0]
+    panels: Sequence[Axes] = figure.subplots(1, len(names), sharey=True, squeeze=False)[0]
     for panel, name in zip(panels, names, strict=True):
-        axes: Axes = panel
-        for result in record["results"]:
+        for result in record.results:
             if result["sweep"] == name:
-                points = [(point["size"], point["microseconds_per_word"]) for point in result["points"]]
+                points = [(point["size"], point["microseconds_per_token"]) for point in result["points"]]
                 marker = "osD"[FORMS.index(result["form"])]
-                axes.plot(*zip(*points, strict=True), marker=marker, label=result["form"])
-        axes.set(xscale="log", yscale="log", xlabel=name)
-        axes.grid(alpha=0.3, which="both")
-    panels[0].set_ylabel("microseconds a word")
+                panel.plot(*zip(*points, strict=True), marker=marker, label=result["form"])
+        panel.set(xscale="log", yscale="log", xlabel=name)
+        panel.grid(alpha=0.3, which="both")
+    panels[0].set_ylabel("microseconds a token")
     panels[0].legend(frameon=False)
-    figure.savefig(path, format="png", dpi=120, metadata={"Software": None})
+    return figure
 
 
-def main() -> None:
-    """Measure all sweeps, print the table."""
+def main(argv: Sequence[str] | None = None) -> None:
+    """Measure all sweeps, keep what was found."""
     parser = make_parser(__doc__, 11, "timed runs of each size", "few and small sizes, 1 round")
-    add_threads(parser)
-    arguments = parser.parse_args()
-    rounds = 1 if arguments.quick else arguments.rounds
-    if arguments.threads < 1 or rounds < 1:
-        parser.error("give at least 1 thread and 1 round")
+    arguments = parse(parser, argv, {"rounds": 1})
     sweeps, full_batch = (QUICK_SWEEPS, 2048) if arguments.quick else (SWEEPS, FULL_BATCH)
     torch.set_num_threads(arguments.threads)
-    record = {
-        "rounds": rounds,
-        "words_in_full_batch": full_batch,
-        "threads": arguments.threads,
-        **machine(),
-        "results": list(measure(sweeps, full_batch, rounds)),
-    }
-    print(
-        f"Single DSA, words of 300 numbers, {arguments.threads} threads; median of {rounds} runs; "
-        f"load before: {record['load_before']:.1f}.\n"
-    )
-    print(as_markdown(record))
-    if arguments.output:
-        keep(record, as_markdown(record), arguments.output)
-        draw(record, arguments.output.with_suffix(".png"))
+    machine = describe_machine()
+    results = list(measure(sweeps, full_batch, arguments.rounds))
+    setup = {"tokens_in_full_batch": full_batch}
+    keep(Record(recorded_options(arguments), machine, setup, results), TABLE, arguments.output, draw)
 
 
 if __name__ == "__main__":

@@ -10,16 +10,15 @@ that of the vectors that ship with the package, of 100 numbers. dsa-small-snli, 
 as well, to show what such a classifier is worth against the model's own.
 """
 
-import argparse
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import pyarrow.parquet as parquet
-from encode import TRAINED
-from measuring import keep, machine, make_parser
-from peers import Encode, Vectors, installed_packages
+from lib.options import at_least, make_parser, parse, recorded_options, reports_mistakes
+from lib.peers import Encode, Vectors, installed_packages
+from lib.records import Column, Record, Table, describe_machine, keep
+from lib.shipped import SHIPPED_MODEL, Pairs, draw_pairs, read_pairs
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -28,19 +27,15 @@ from tqdm.auto import tqdm
 from modeling_dsa import DSAConfig, DSAModel
 from modeling_dsa.encoding.encoder import SentenceEncoder
 from modeling_dsa.text.building import build_model, vocabulary_from_texts
-from run_glue_style.sample import SAMPLE_FILES, SAMPLE_VECTORS
+from run_glue_style.sample import SAMPLE_VECTORS
 
 HIDDEN = 512
-Pairs = dict[str, list[Any]]
-
-
-def read_pairs(split: str, count: int | None = None) -> Pairs:
-    """Some pairs of a split, drawn at random, or all in their order."""
-    table = parquet.read_table(SAMPLE_FILES[split])
-    if count is not None:
-        table = table.take(np.random.default_rng(0).permutation(len(table))[:count])
-    found: Pairs = table.to_pydict()
-    return found
+TABLE = Table(
+    (
+        Column("frozen vectors of", "{name}", is_text=True),
+        Column("SNLI dev accuracy of a classifier on them", "{accuracy:.1%}"),
+    )
+)
 
 
 def mean_of_glove(sentences: Sequence[str]) -> Encode:
@@ -75,43 +70,33 @@ def accuracies(encode: Encode, train: Pairs, validation: Pairs, rounds: int) -> 
     return found
 
 
-def as_markdown(record: Mapping[str, Any]) -> str:
-    """One table, the best last."""
-    lines = ["| frozen vectors of | SNLI dev accuracy of a classifier on them |", "|---|---:|"]
-    found = sorted((statistics.mean(values), name) for name, values in record["accuracies"].items())
-    return "\n".join([*lines, *(f"| {name} | {value:.1%} |" for value, name in found)])
-
-
-def main() -> None:
-    """Encode the pairs with everyone, fit, print the table."""
-    parser = make_parser(__doc__, 1, "seeds of the classifier", "200 pairs, without the installed packages")
-    parser.add_argument("--pairs", type=int, default=20_000, help="training pairs (default: %(default)s)")
-    arguments = parser.parse_args()
-    if arguments.quick:
-        arguments = argparse.Namespace(**{**vars(arguments), "pairs": 200, "rounds": 1})
-    if arguments.pairs < 100 or arguments.rounds < 1:
-        parser.error("give at least 100 pairs and 1 round")
-    train, validation = read_pairs("train", arguments.pairs), read_pairs("validation", 200 if arguments.quick else None)
-    packages, missing = ({}, {}) if arguments.quick else installed_packages()
-    texts = [text for pairs in (train, validation) for side in ("premise", "hypothesis") for text in pairs[side]]
-    own = SentenceEncoder.from_pretrained(TRAINED, device="cpu").encode
-    on = machine()
-    encoders = {"mean of GloVe": mean_of_glove(texts), **packages, "dsa-small-snli": own}
+def measure(encoders: dict[str, Encode], train: Pairs, validation: Pairs, rounds: int) -> list[dict[str, Any]]:
+    """The accuracies with each encoder, the best last."""
     found = {
-        name: accuracies(encode, train, validation, arguments.rounds)
+        name: accuracies(encode, train, validation, rounds)
         for name, encode in tqdm(encoders.items(), desc="Fitting classifiers")
     }
-    record = {
-        "rounds": arguments.rounds,
-        "pairs": len(train["label"]),
-        "dev_pairs": len(validation["label"]),
-        **on,
-        "missing": missing,
-        "accuracies": found,
-    }
-    print(f"{record['pairs']:,} training pairs, {record['dev_pairs']:,} dev pairs.\n\n{as_markdown(record)}")
-    if arguments.output:
-        keep(record, as_markdown(record), arguments.output)
+    results = [{"name": name, "accuracy": statistics.mean(seeds), "seeds": seeds} for name, seeds in found.items()]
+    return sorted(results, key=lambda result: result["accuracy"])
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Encode the pairs with everyone, fit, keep what was found."""
+    quick = "200 pairs, without the installed packages"
+    parser = make_parser(__doc__, 1, "seeds of the classifier", quick, threads=False)
+    parser.add_argument("--pairs", type=at_least(100), default=20_000, help="training pairs (default: %(default)s)")
+    arguments = parse(parser, argv, {"pairs": 200, "rounds": 1})
+    with reports_mistakes(parser):
+        train = draw_pairs(arguments.pairs)
+    validation = read_pairs("validation", 200 if arguments.quick else None)
+    packages, missing = ({}, {}) if arguments.quick else installed_packages()
+    texts = [text for pairs in (train, validation) for side in ("premise", "hypothesis") for text in pairs[side]]
+    own = SentenceEncoder.from_pretrained(SHIPPED_MODEL, device="cpu").encode
+    machine = describe_machine()
+    encoders = {"mean of GloVe": mean_of_glove(texts), **packages, "dsa-small-snli": own}
+    results = measure(encoders, train, validation, arguments.rounds)
+    setup = {"dev_pairs": len(validation["label"]), "missing": missing}
+    keep(Record(recorded_options(arguments), machine, setup, results), TABLE, arguments.output)
 
 
 if __name__ == "__main__":

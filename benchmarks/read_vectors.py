@@ -11,20 +11,31 @@ tracemalloc in a run of its own, as tracing slows a reader down. gensim is a pee
 import statistics
 import tempfile
 import tracemalloc
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from measuring import alternate, keep, machine, make_parser
+from lib.measuring import alternate
+from lib.options import at_least, make_parser, parse, recorded_options
+from lib.records import Column, Record, Table, describe_machine, keep
 from tqdm.auto import tqdm
 
 from modeling_dsa.text.word_vectors import WordVectors, read_vectors
 
 Reader = Callable[[Path, set[str] | None], WordVectors]
+TABLE = Table(
+    (
+        Column("rows wanted", "{wanted}", is_text=True),
+        Column("reader", "{reader}", is_text=True),
+        Column("MB/s: median (range)", "{megabytes_per_second:.0f} ({slowest:.0f} to {fastest:.0f})"),
+        Column("rows kept", "{rows:,}"),
+        Column("their vectors, MB", "{kept_megabytes:.1f}"),
+        Column("peak memory, MB", "{peak_megabytes:.1f}"),
+    )
+)
 
 
 @dataclass(frozen=True)
@@ -121,49 +132,19 @@ def measure(path: Path, rows: int, rounds: int) -> list[Result]:
     return measured
 
 
-def as_markdown(record: Mapping[str, Any]) -> str:
-    """One table, a line for each reader and share of rows."""
-    lines = [
-        "| Rows wanted | Reader | MB/s: median (range) | Rows kept | Their vectors, MB | Peak memory, MB |",
-        "|---|---|---:|---:|---:|---:|",
-    ]
-    lines += [
-        f"| {result['wanted']} | {result['reader']} | {result['megabytes_per_second']:.0f} "
-        f"({result['slowest']:.0f} to {result['fastest']:.0f}) | {result['rows']:,} | {result['kept_megabytes']:.1f} "
-        f"| {result['peak_megabytes']:.1f} |"
-        for result in record["results"]
-    ]
-    return "\n".join(lines)
-
-
-def main() -> None:
-    """Write the file, measure, print the table."""
-    parser = make_parser(__doc__, 5, "timed runs of each reader", "20,000 rows and 3 rounds")
-    parser.add_argument("--rows", type=int, default=400_000, help="rows of the file (default: %(default)s)")
-    parser.add_argument("--dimension", type=int, default=100, help="numbers in a row (default: %(default)s)")
-    arguments = parser.parse_args()
-    rows, rounds = (20_000, 3) if arguments.quick else (arguments.rows, arguments.rounds)
-    if rows < 20 or arguments.dimension < 1 or rounds < 1:
-        parser.error("give at least 20 rows, 1 dimension and 1 round")
-
-    on = machine()
+def main(argv: Sequence[str] | None = None) -> None:
+    """Write the file, measure, keep what was found."""
+    parser = make_parser(__doc__, 5, "timed runs of each reader", "20,000 rows and 3 rounds", threads=False)
+    parser.add_argument("--rows", type=at_least(20), default=400_000, help="rows of the file (default: %(default)s)")
+    parser.add_argument("--dimension", type=at_least(1), default=100, help="numbers in a row (default: %(default)s)")
+    arguments = parse(parser, argv, {"rows": 20_000, "rounds": 3})
+    machine = describe_machine()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "glove.txt"
-        write_file(path, rows, arguments.dimension)
-        megabytes = path.stat().st_size / 1e6
-        results = measure(path, rows, rounds)
-    record = {
-        "rows": rows,
-        "dimension": arguments.dimension,
-        "megabytes": megabytes,
-        "rounds": rounds,
-        **on,
-        "results": [asdict(result) for result in results],
-    }
-    print(f"{rows:,} rows of {arguments.dimension} numbers, {megabytes:.0f} MB; {rounds} runs each, in turns.\n")
-    print(as_markdown(record))
-    if arguments.output:
-        keep(record, as_markdown(record), arguments.output)
+        write_file(path, arguments.rows, arguments.dimension)
+        setup = {"megabytes": path.stat().st_size / 1e6}
+        results = [asdict(result) for result in measure(path, arguments.rows, arguments.rounds)]
+    keep(Record(recorded_options(arguments), machine, setup, results), TABLE, arguments.output)
 
 
 if __name__ == "__main__":

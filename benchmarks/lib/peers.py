@@ -1,4 +1,4 @@
-"""The peers of the benchmarks: what one would use, or write, in place of this package's model.
+"""The peers: what one would use, or write, in place of this package's model.
 
 Padded encoders, each the usual code of its paper's family over the same frozen word table: `BiLSTMMax` (InferSent,
 Conneau et al. 2017), `BiLSTMAttention` (Lin et al. 2017 with one hop) and `TransformerMean`. Their weights are random,
@@ -21,7 +21,7 @@ from transformers import PreTrainedTokenizerBase
 from modeling_dsa import DSAConfig
 from modeling_dsa.modeling_dsa import ClassifierLayer, pair_features
 
-Side: TypeAlias = tuple[Tensor, Tensor]
+Side: TypeAlias = tuple[Tensor, Tensor]  # ids and mask, each (batch, tokens)
 Vectors: TypeAlias = np.ndarray[tuple[int, ...], np.dtype[np.float32]]
 Encode: TypeAlias = Callable[[Sequence[str]], Vectors]
 
@@ -29,7 +29,7 @@ MINILM_BATCH = 64  # Of 32, 64, 128 and 256 the fastest here.
 
 
 class BiLSTMMax(nn.Module):
-    """InferSent: a bidirectional LSTM over a `PackedSequence`, then the maximum over the words."""
+    """InferSent: a bidirectional LSTM over a `PackedSequence`, then the maximum over the tokens."""
 
     def __init__(self, table: nn.Embedding, units: int) -> None:
         super().__init__()
@@ -38,8 +38,8 @@ class BiLSTMMax(nn.Module):
         self.width = 2 * units
 
     def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
-        """(batch, words) twice -> (batch, 2 * units)"""
-        states = run_packed(self.lstm, self.table(ids), mask)  # (batch, words, 2 * units)
+        """(batch, tokens) twice -> (batch, 2 * units)"""
+        states = run_packed(self.lstm, self.table(ids), mask)  # (batch, tokens, 2 * units)
         return states.masked_fill(mask[:, :, None] == 0, -torch.inf).amax(1)
 
 
@@ -56,15 +56,15 @@ class BiLSTMAttention(nn.Module):
         self.width = 2 * units
 
     def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
-        """(batch, words) twice -> (batch, 2 * units)"""
-        states = run_packed(self.lstm, self.table(ids), mask)  # (batch, words, 2 * units)
+        """(batch, tokens) twice -> (batch, 2 * units)"""
+        states = run_packed(self.lstm, self.table(ids), mask)  # (batch, tokens, 2 * units)
         scores: Tensor = self.scores(states)
-        weights = scores.masked_fill(mask[:, :, None] == 0, -torch.inf).softmax(1)  # (batch, words, 1)
+        weights = scores.masked_fill(mask[:, :, None] == 0, -torch.inf).softmax(1)  # (batch, tokens, 1)
         return (weights * states).sum(1)
 
 
 class TransformerMean(nn.Module):
-    """A transformer encoder with learnt positions, as wide as its word vectors, then the mean over the words."""
+    """A transformer encoder with learnt positions, as wide as its word vectors, then the mean over the tokens."""
 
     def __init__(self, table: nn.Embedding, heads: int, layers: int, longest: int) -> None:
         super().__init__()
@@ -74,16 +74,16 @@ class TransformerMean(nn.Module):
         self.layers = nn.TransformerEncoder(layer, layers, enable_nested_tensor=False)
 
     def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
-        """(batch, words) twice -> (batch, d_0)"""
-        words = self.table(ids) + self.positions.weight[: ids.shape[1]]  # (batch, words, d_0)
-        states: Tensor = self.layers(words, src_key_padding_mask=mask == 0)  # (batch, words, d_0)
+        """(batch, tokens) twice -> (batch, d_0)"""
+        vectors = self.table(ids) + self.positions.weight[: ids.shape[1]]  # (batch, tokens, d_0)
+        states: Tensor = self.layers(vectors, src_key_padding_mask=mask == 0)  # (batch, tokens, d_0)
         inside = mask[:, :, None].to(states.dtype)
         return (states * inside).sum(1) / inside.sum(1)
 
 
-def run_packed(lstm: nn.LSTM, words: Tensor, mask: Tensor) -> Tensor:
-    """(batch, words, d_0), (batch, words) -> (batch, words, 2 * units)"""
-    packed = nn.utils.rnn.pack_padded_sequence(words, mask.sum(1), batch_first=True, enforce_sorted=False)
+def run_packed(lstm: nn.LSTM, vectors: Tensor, mask: Tensor) -> Tensor:
+    """(batch, tokens, d_0), (batch, tokens) -> (batch, tokens, 2 * units)"""
+    packed = nn.utils.rnn.pack_padded_sequence(vectors, mask.sum(1), batch_first=True, enforce_sorted=False)
     states: Tensor = nn.utils.rnn.pad_packed_sequence(lstm(packed)[0], batch_first=True)[0]
     return states
 
@@ -99,7 +99,7 @@ class PaddedPair(nn.Module):
         self.classifier = nn.Sequential(*layers, nn.Linear(sizes[-1], 3))
 
     def forward(self, first: Side, second: Side) -> Tensor:
-        """Ids and mask of both sides, each (batch, words) -> (batch, labels)"""
+        """Ids and mask of both sides, each (batch, tokens) -> (batch, labels)"""
         logits: Tensor = self.classifier(pair_features(self.encoder(*first), self.encoder(*second), self.config))
         return logits
 
@@ -116,17 +116,17 @@ def in_padded_batches(model: BiLSTMMax, tokenizer: PreTrainedTokenizerBase, batc
     model.eval()
 
     def batches(ids: list[list[int]]) -> Iterator[tuple[list[int], dict[str, Tensor]]]:
-        order = sorted(range(len(ids)), key=lambda row: -len(ids[row]))
+        order = sorted(range(len(ids)), key=lambda index: -len(ids[index]))
         for start in range(0, len(order), batch_size):
-            rows = order[start : start + batch_size]
-            yield rows, dict(tokenizer.pad({"input_ids": [ids[row] for row in rows]}, return_tensors="pt"))
+            indices = order[start : start + batch_size]
+            yield indices, dict(tokenizer.pad({"input_ids": [ids[index] for index in indices]}, return_tensors="pt"))
 
     @torch.inference_mode()
     def encode(sentences: Sequence[str]) -> Vectors:
         ids = tokenizer(list(sentences), return_attention_mask=False, return_token_type_ids=False)["input_ids"]
         vectors = np.empty((len(ids), model.width), np.float32)
-        for rows, batch in batches(ids):
-            vectors[rows] = model(batch["input_ids"], batch["attention_mask"]).numpy()
+        for indices, batch in batches(ids):
+            vectors[indices] = model(batch["input_ids"], batch["attention_mask"]).numpy()
         return vectors
 
     return encode

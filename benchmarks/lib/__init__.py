@@ -1,0 +1,1 @@
+"""What the benchmarks share: options, measuring, records, and what is measured or compared with."""

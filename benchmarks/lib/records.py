@@ -1,0 +1,126 @@
+"""What a benchmark keeps: one shape of a JSON file, its table in Markdown, its picture."""
+
+import json
+import operator
+import os
+import platform
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import torch
+
+from modeling_dsa.files.replacing import replaced_file, write_json
+from run_glue_style.training.environment import environment
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure  # not where snli_epoch.py runs
+
+Figures: TypeAlias = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Record:
+    """What a benchmark has found.
+
+    Attributes:
+        options: Those of the command that figures depend on.
+        machine: What `describe_machine` says.
+        setup: What was measured on: counts and sizes that the options do not say.
+        results: The figures of each variant; null where one was not measured.
+    """
+
+    options: dict[str, Any]
+    machine: dict[str, Any]
+    setup: dict[str, Any]
+    results: list[dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table.
+
+    Attributes:
+        title: Its head.
+        cell: A format string over the figures of a row, as in "{seconds:,.1f} ({fastest:.1f} to {slowest:.1f})". The
+            cell is empty where one of them is None.
+        is_text: Aligned to the left.
+    """
+
+    title: str
+    cell: str
+    is_text: bool = False
+
+
+@dataclass(frozen=True)
+class Table:
+    """How a record is shown.
+
+    Attributes:
+        columns: From left to right.
+        rows: The figures of each row; by default a row for each result.
+    """
+
+    columns: Sequence[Column]
+    rows: Callable[[Record], Iterable[Figures]] = operator.attrgetter("results")
+
+    def as_markdown(self, record: Record) -> str:
+        """The record's table."""
+        lines = [[column.title for column in self.columns], ["---" if c.is_text else "---:" for c in self.columns]]
+        lines += [[_cell(column.cell, row) for column in self.columns] for row in self.rows(record)]
+        return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+
+
+def _cell(form: str, figures: Figures) -> str:
+    try:
+        return form.format_map(figures).replace("|", "\\|")
+    except TypeError:  # None has no format and no parts
+        return ""
+
+
+def describe_machine() -> dict[str, Any]:
+    """What figures depend on besides the options. To be asked before measuring, which is load itself."""
+    return {
+        "environment": environment(),
+        "processor": torch.cpu.get_capabilities().get("cpu_name") or platform.processor() or platform.machine(),
+        "cores": os.cpu_count(),
+        "load_before": os.getloadavg()[0],
+    }
+
+
+def read_record(path: Path) -> Record:
+    """A record that was written."""
+    return Record(**json.loads(path.read_text(encoding="utf-8")))
+
+
+def write_record(record: Record, table: Table, output: Path, draw: Callable[[Record], "Figure"] | None = None) -> None:
+    """Write a record, its picture beside it, and its table into a README.md beside it that has a section for it.
+
+    The section stands between the lines `<!-- table: NAME.json -->` and `<!-- end of table -->`.
+    """
+    write_json(asdict(record), output)
+    readme = output.with_name("README.md")
+    if readme.is_file():
+        section = rf"(<!-- table: {re.escape(output.name)} -->\n).*?(<!-- end of table -->)"
+        filled = re.sub(
+            section,
+            lambda lines: f"{lines[1]}{table.as_markdown(record)}\n{lines[2]}",
+            readme.read_text(encoding="utf-8"),
+            flags=re.S,
+        )
+        with replaced_file(readme) as beside:
+            beside.write_text(filled, encoding="utf-8")
+    if draw is not None:
+        with replaced_file(output.with_suffix(".png")) as beside:
+            draw(record).savefig(beside, format="png", dpi=120, metadata={"Software": None})
+
+
+def keep(record: Record, table: Table, output: Path | None, draw: Callable[[Record], "Figure"] | None = None) -> None:
+    """The end of each benchmark: print what was found; write it where there is an output."""
+    for name, value in {**record.options, **record.setup, "load_before": record.machine["load_before"]}.items():
+        print(f"{name}: {value}")
+    print(f"\n{table.as_markdown(record)}")
+    if output is not None:
+        write_record(record, table, output, draw)
