@@ -6,7 +6,7 @@ import re
 import pytest
 import torch
 
-from run_glue_style.reporting import environment as module
+from run_glue_style.training import environment as module
 from run_glue_style.training.environment import environment
 
 
