@@ -44,7 +44,7 @@ from modeling_dsa.text.building import build_model
 from run_glue_style.run_stance import DataArguments, make_task
 from run_glue_style.tasks.stance import LABEL_NAMES
 from run_glue_style.training.arguments import parse_arguments
-from run_glue_style.training.collation import PadRows
+from run_glue_style.training.batches import PaddingCollator
 
 QUICK_BATCH = 64
 
@@ -88,7 +88,7 @@ class Setting:
         self.batch_size: int = batch_size or recipe.per_device_train_batch_size
         self.once = self._model({**overrides, "deduplicate_sentences": True})
         self.encoded: dict[str, list[int]] = {way: [] for way in WAYS}
-        self._collate = PadRows(pairs.tokenizer.pad_token_id)
+        self._collate = PaddingCollator(pairs.tokenizer.pad_token_id)
         self._reached = 0  # tokens that came to an encoder
         every = self._model({**overrides, "deduplicate_sentences": False})
         step = training_step(self.once, _loss_of(self.once))
@@ -203,7 +203,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             setting_folder(name)  # a mistake is found before the first hour
         data = load(arguments.data_dir, arguments.quick)
     pairs = Pairs(data)
-    headlines, bodies = (len(np.unique(column)) for column in pairs.examples.numbers)
+    headlines, bodies = (len(np.unique(column)) for column in pairs.examples.texts)
     setup = {
         "data": "training split of run_stance.py" if arguments.data_dir else "synthetic",
         "pairs": len(data),

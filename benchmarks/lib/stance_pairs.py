@@ -12,8 +12,8 @@ from modeling_dsa.text.tokenization import WordTokenizer, build_tokenizer, count
 from modeling_dsa.text.word_vectors import WordVectors
 from run_glue_style.tasks.distinct_texts import Indices, distinct_texts
 from run_glue_style.tasks.stance import LABEL_NAMES
-from run_glue_style.training.grouping import GroupedSampler
-from run_glue_style.training.text_rows import TextRows, TokenizedTexts
+from run_glue_style.training.batches import GroupedSampler
+from run_glue_style.training.tokenized_examples import TokenizedExamples, TokenizedTexts
 
 EMBEDDING_SIZE = 100
 VOCABULARY = 25_000  # different words of the synthetic texts at most
@@ -86,7 +86,7 @@ class Pass:
         measured_tokens: Those in the batches that are run.
     """
 
-    examples: TextRows
+    examples: TokenizedExamples
     measured: Sequence[Indices]
     batches: int
     tokens: int
@@ -105,7 +105,7 @@ class Pairs:
         self.vectors = WordVectors(list(words), vectors)
         self.tokenizer: WordTokenizer = build_tokenizer(words, lowercase=True)
         self.tokenized = TokenizedTexts(self.tokenizer, *token_ids(self.tokenizer, texts.texts), 2)
-        self.examples = TextRows(self.tokenized, [columns["headline"], columns["body"]], data["label"][:])
+        self.examples = TokenizedExamples(self.tokenized, [columns["headline"], columns["body"]], data["label"][:])
         self.groups = columns["body"]  # (pairs,)
 
     def epoch(self, number: int, batch_size: int, sample: int, limit: int | None) -> dict[str, Pass]:
@@ -129,12 +129,12 @@ class Pairs:
             ]
         )  # (texts,)
 
-        def tokens_of(examples: TextRows, batch: Indices, deduplicate: bool) -> int:
-            texts = np.concatenate([column[batch] for column in examples.numbers])
+        def tokens_of(examples: TokenizedExamples, batch: Indices, deduplicate: bool) -> int:
+            texts = np.concatenate([column[batch] for column in examples.texts])
             return int(read[np.unique(twins[texts]) if deduplicate else texts].sum())
 
         def make(
-            examples: TextRows, batches: Sequence[Indices], measured: Sequence[Indices], deduplicate: bool
+            examples: TokenizedExamples, batches: Sequence[Indices], measured: Sequence[Indices], deduplicate: bool
         ) -> Pass:
             tokens, measured_tokens = (
                 sum(tokens_of(examples, batch, deduplicate) for batch in some) for some in (batches, measured)
@@ -157,7 +157,7 @@ class Pairs:
 
     def _texts_once(
         self, generator: np.random.Generator, read: Indices, tokens: float
-    ) -> tuple[TextRows, list[Indices]]:
+    ) -> tuple[TokenizedExamples, list[Indices]]:
         """Each distinct text once, two to an example, and batches of about so many tokens."""
         order = generator.permutation(len(read))
         order = np.append(order, order[-1:]) if len(order) % 2 else order  # the model encodes a copy once
@@ -165,7 +165,7 @@ class Pairs:
         labels = generator.integers(len(LABEL_NAMES), size=len(columns[0])).tolist()
         ends = (read[columns[0]] + read[columns[1]]).cumsum()  # (examples,)
         cuts = np.flatnonzero(np.diff((ends // tokens).astype(int))) + 1
-        return TextRows(self.tokenized, columns, labels), np.split(np.arange(len(labels)), cuts)
+        return TokenizedExamples(self.tokenized, columns, labels), np.split(np.arange(len(labels)), cuts)
 
 
 def _cut(order: Indices, size: int) -> list[Indices]:

@@ -26,8 +26,8 @@ from modeling_dsa.shipped.files import CARD_TEMPLATE
 from run_glue_style.tasks import nli as nli_data
 from run_glue_style.tasks import sst as sst_data
 from run_glue_style.tasks import stance as stance_data
-from run_glue_style.training.arguments import TrainingRecipe
 from run_glue_style.training.entry import run_script
+from run_glue_style.training.recipe import TrainingRecipe
 
 from .comparison import mean_and_spread
 from .published import read_published

@@ -3,7 +3,7 @@
 import logging
 
 from modeling_dsa.explain.drawing import attention_rows, draw_attention
-from run_glue_style.training.classification import FinishedRun, Reporter
+from run_glue_style.training.run import FinishedRun, Reporter
 
 from .model_card import PICTURE, write_card
 

@@ -1,160 +1,31 @@
-"""Options that the training scripts share, and how a recipe file and the command line set them."""
+"""The command line of the training scripts: a recipe file over the defaults, and the options over both."""
 
 import difflib
-import math
 import re
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields, make_dataclass
+from dataclasses import field, fields, make_dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Literal, NoReturn, TypeVar, cast
+from typing import Any, NoReturn, cast, get_args, get_type_hints
 
 from transformers import HfArgumentParser
 
 from modeling_dsa import DSAConfig
-from modeling_dsa.hub.publishing import validate
-from modeling_dsa.shipped.settings import read_recipe, recipe_path, setting_folder, setting_names
+from modeling_dsa.shipped.settings import read_recipe, recipe_path, setting_folder
 
-T = TypeVar("T")
+from .recipe import ModelArguments, RunArguments, TrainingRecipe
 
-
-def _option(default: T, text: str) -> T:
-    return field(default=default, metadata={"help": text})
+NONE = "none"
 
 
-def _check_least(options: Any, least: float, *names: str) -> None:
-    for name in names:
-        value = getattr(options, name)
-        if value is not None and not least <= value < math.inf:
-            raise ValueError(f"{name} must be at least {least}, got {value}.")
+class _OfSetting:
+    """The value of an option that was not given, where None is one that can be."""
+
+    def __repr__(self) -> str:
+        return "the setting's"
 
 
-def _check_share(options: Any, *names: str) -> None:
-    for name in names:
-        if not 0 <= getattr(options, name) < 1:
-            raise ValueError(f"{name} must lie in [0, 1), got {getattr(options, name)}.")
-
-
-def _check_positive(options: Any, *names: str) -> None:
-    for name in names:
-        if not 0 < getattr(options, name) < math.inf:
-            raise ValueError(f"{name} must be greater than 0, got {getattr(options, name)}.")
-
-
-@dataclass
-class ModelArguments:
-    """What is trained."""
-
-    _argument_group_name: ClassVar[str] = "model"
-
-    setting: str | None = _option(None, "Published setting, by name or folder: " + ", ".join(setting_names()) + ".")
-    model_name_or_path: str | None = _option(None, "Go on from this model instead of a setting with fresh weights.")
-    vectors: Path | None = _option(
-        None, "Word vectors (GloVe .txt/.zip/.gz, word2vec text/.bin, fastText .vec); default: those in the package."
-    )
-
-    def __post_init__(self) -> None:
-        """Refuse contradictions."""
-        if self.model_name_or_path is not None:
-            for name in ("setting", "vectors"):
-                if getattr(self, name) is not None:
-                    raise ValueError(
-                        f"Give either --{name} or --model_name_or_path, and not both: a model has its own "
-                        "configuration and word vectors."
-                    )
-
-
-@dataclass
-class TrainingRecipe:
-    """How it is trained. A recipe file sets these by name; the command line overrides it."""
-
-    _argument_group_name: ClassVar[str] = "training recipe"
-
-    num_train_epochs: float = _option(12.0, "Passes over the training data.")
-    max_train_steps: int | None = _option(None, "Stop after this many updates, whatever num_train_epochs says.")
-    per_device_train_batch_size: int = _option(256, "Rows in a training batch of each process.")
-    per_device_eval_batch_size: int = _option(512, "Rows in an evaluation batch of each process.")
-    gradient_accumulation_steps: int = _option(1, "Batches whose gradients make one update.")
-    optimizer: Literal["adamw", "adam", "adadelta"] = _option(
-        "adamw", "adam and adadelta add weight_decay to the gradient (L2)."
-    )
-    learning_rate: float = _option(1e-3, "Highest learning rate.")
-    weight_decay: float = _option(0.01, "For adamw on weight matrices, for the others (L2) on all parameters.")
-    max_grad_norm: float = _option(5.0, "Clip the gradient's norm; 0 clips nothing.")
-    schedule: Literal["cosine", "linear", "constant", "plateau"] = _option(
-        "cosine", "Learning rate after the warm-up; plateau halves it when the training loss stops falling."
-    )
-    warmup_ratio: float = _option(0.1, "Share of the updates in which the learning rate rises.")
-    plateau_patience: int = _option(5, "Checks without a lower training loss before the rate is halved.")
-    plateau_threshold: float = _option(1e-3, "How much lower the loss of a check must be to count.")
-    label_smoothing: float = _option(0.0, "Share of the target that is spread over all classes.")
-    average_decay: float = _option(0.0, "Evaluate and keep an exponential average of the weights; 0 is off.")
-    batch_norm_batches: int = _option(
-        0, "Training batches, without dropout, that set batch normalisation's statistics at an evaluation; 0 is off."
-    )
-    evaluations_per_epoch: int = _option(4, "Evaluations on the validation split in each epoch.")
-    metric_for_best_model: str = _option(
-        "accuracy", "Validation metric that chooses the best weights, such as macro_f1; more is better."
-    )
-    early_stopping_patience: int = _option(0, "Stop after this many evaluations without a new best; 0 never stops.")
-
-    def __post_init__(self) -> None:
-        """Refuse values that mean nothing."""
-        _check_positive(self, "num_train_epochs", "learning_rate")
-        _check_least(self, 2, "per_device_train_batch_size")  # batch normalisation cannot train on one row
-        _check_least(self, 1, "per_device_eval_batch_size", "gradient_accumulation_steps", "max_train_steps")
-        _check_least(self, 1, "plateau_patience", "evaluations_per_epoch")
-        _check_least(self, 0, "weight_decay", "max_grad_norm", "plateau_threshold", "early_stopping_patience")
-        _check_least(self, 0, "batch_norm_batches")
-        _check_share(self, "warmup_ratio", "label_smoothing", "average_decay")
-
-
-@dataclass
-class RunArguments:
-    """Where and how it runs."""
-
-    _argument_group_name: ClassVar[str] = "run"
-
-    output_dir: Path | None = _option(None, "Folder of the model and its results; default: runs/<setting>.")
-    overwrite_output_dir: bool = _option(
-        False, "Start anew; without it the same command goes on where an interrupted run stopped."
-    )
-    recipe: str | None = _option(
-        None, "Recipe in configuration/recipes by name, or a YAML file; default: the setting's own."
-    )
-    seed: int = _option(0, "Seed of the initialisation, the order of the data and the dropout.")
-    mixed_precision: Literal["no", "bf16", "fp16"] | None = _option(
-        None, "bf16 pays on a GPU and on a CPU that computes with it; default: what accelerate's launch file says."
-    )
-    cpu: bool = _option(False, "Stay on the CPU even where there is a GPU.")
-    checkpointing_steps: int | None = _option(
-        None, "Updates between two checkpoints; default: one at each evaluation. An interrupt always leaves one."
-    )
-    report_to: Literal["auto", "none", "tensorboard", "wandb", "trackio"] = _option(
-        "auto", "Tracker; auto is tensorboard where it is installed."
-    )
-    max_train_samples: int | None = _option(None, "Use only the first rows of the training split, for a trial.")
-    push_to_hub: bool = _option(False, "Push the finished folder, with the token of HF_TOKEN or `hf auth login`.")
-    hub_model_id: str | None = _option(None, "Its repository on the Hub, org/name; made where it does not exist.")
-    hub_private: bool = _option(False, "Make a new repository private.")
-    hub_strategy: Literal["end", "every_save"] = _option(
-        "end", "every_save also pushes the best weights at every checkpoint, in the background."
-    )
-    hub_revision: str | None = _option(None, "Push to this branch instead of main.")
-
-    def __post_init__(self) -> None:
-        """Refuse values that mean nothing."""
-        if self.push_to_hub and self.hub_model_id is None:
-            raise ValueError("--push_to_hub needs to know where: give --hub_model_id org/name.")
-        for name in ("hub_model_id", "hub_private", "hub_revision"):
-            if getattr(self, name) and not self.push_to_hub:
-                raise ValueError(f"--{name} does nothing without --push_to_hub: give that too.")
-        if self.hub_model_id is not None:
-            validate(self.hub_model_id)
-        _check_least(self, 0, "seed")
-        if self.seed >= 2**63:
-            raise ValueError(f"seed must be below 2 ** 63, got {self.seed}.")
-        _check_least(self, 1, "checkpointing_steps", "max_train_samples")
+_OF_SETTING = _OfSetting()
 
 
 def _help_of_config_fields() -> dict[str, str]:
@@ -165,68 +36,112 @@ def _help_of_config_fields() -> dict[str, str]:
 
 
 def _config_overrides() -> type:
-    """A dataclass with one optional field for each field of DSAConfig; None leaves the setting's value."""
+    """A dataclass with a field for each of DSAConfig that neither the data nor the task decide."""
     texts = _help_of_config_fields()
     entries: list[tuple[str, Any, Any]] = []
     for config_field in fields(DSAConfig):
         name, kind = config_field.name, cast(Any, config_field.type)
-        if name in texts and name not in ("vocab_size", "sentences_per_row"):  # the data and the task decide these
+        if name in texts and name not in ("vocab_size", "sentences_per_row"):
             if "list" in str(kind):
                 kind = list[str] if "str" in str(kind) else list[int]
             elif kind == float | int:
                 kind = float
-            entries.append((name, kind | None, field(default=None, metadata={"help": texts[name]})))
+            entries.append((name, kind, field(default=_OF_SETTING, metadata={"help": texts[name]})))
     overrides = make_dataclass("ConfigOverrides", entries)
-    overrides._argument_group_name = "model configuration (default: the setting's)"  # type: ignore[attr-defined]
+    overrides._argument_group_name = "model configuration"  # type: ignore[attr-defined]
     return overrides
 
 
 class _Parser(HfArgumentParser):
-    """Refuses a mistake with one sentence and exit code 2, and says when it stands in a recipe file."""
+    """Refuses a mistake with one sentence and exit code 2, and says when it is in a recipe file."""
 
     source: Path | None = None
 
-    def error(self, message: str) -> NoReturn:
-        place = f"{self.source}: " if self.source else ""
-        self.exit(2, f"error: {place}{message}\nSee --help for all options.\n")
+    def __init__(self, dataclasses: Sequence[type], description: str | None) -> None:
+        super().__init__(list(dataclasses), description=description, allow_abbrev=False)  # type: ignore[arg-type]
+        self.kinds: dict[str, Any] = {}
+        for options in dataclasses:
+            self.kinds |= get_type_hints(options)  # HfArgumentParser changes the types of the fields
+        # HfArgumentParser leaves the default of a list at None.
+        self.set_defaults(
+            **{
+                entry.name: _OF_SETTING
+                for kind in dataclasses
+                for entry in fields(kind)
+                if entry.default is _OF_SETTING
+            }
+        )
+        for name, kind in self.kinds.items():
+            if set(get_args(kind)) == {int, type(None)}:
+                self._option_string_actions[f"--{name}"].type = _whole_number_or_none
 
-    def read(self, words: Sequence[str]) -> tuple[Any, ...]:
-        """The dataclasses for these words."""
+    def error(self, message: str) -> NoReturn:
+        location = f"{self.source}: " if self.source else ""
+        self.exit(2, f"error: {location}{message}\nSee --help for all options.\n")
+
+    def read(self, argv: Sequence[str]) -> tuple[Any, ...]:
+        """The dataclasses for these arguments."""
         *parsed, unknown = self.parse_args_into_dataclasses(
-            list(words), return_remaining_strings=True, look_for_args_file=False
+            list(argv), return_remaining_strings=True, look_for_args_file=False
         )
         if unknown:
             self.refuse_option(unknown[0])
         return tuple(parsed)
 
-    def refuse_option(self, word: str) -> NoReturn:
+    def refuse_option(self, argument: str) -> NoReturn:
         """Say that there is no such option, and what it might have been."""
-        name = word.split("=")[0]
+        name = argument.split("=")[0]
         names = [option for option in self._option_string_actions if "_" in option or "-" not in option[2:]]
         names.remove("--help")
         close = difflib.get_close_matches(name, names, n=1, cutoff=0.7)
         self.error(f"there is no option '{name}'." + (f" Did you mean '{close[0]}'?" if close else ""))
 
+    def arguments_of(self, options: dict[str, Any]) -> list[str]:
+        """Options of a recipe as a command line, so that one parser checks both."""
+        argv = []
+        for name, value in options.items():
+            if name not in self.kinds or name == "recipe":
+                self.refuse_option(f"--{name}")
+            if value is None and type(None) not in get_args(self.kinds[name]):
+                self.error(f"{name} must have a value, got null.")
+            if isinstance(value, list):
+                argv += [f"--{name}", *(str(item) for item in value)]
+            elif value is not None:
+                argv.append(f"--{name}={value}")
+            elif self._option_string_actions[f"--{name}"].type is _whole_number_or_none:
+                argv.append(f"--{name}={NONE}")
+            # What else can be null is so by default.
+        return argv
 
-def parse_arguments(task: Sequence[type], description: str, argv: Sequence[str] | None = None) -> tuple[Any, ...]:
+
+def _whole_number_or_none(text: str) -> int | None:
+    return None if text.lower() == NONE else int(text)
+
+
+# argparse names this in its sentence about a value that it refuses.
+_whole_number_or_none.__name__ = f"int or {NONE}"
+
+
+def parse_arguments(
+    task: Sequence[type], description: str | None, argv: Sequence[str] | None = None
+) -> tuple[Any, ...]:
     """Read the command line over the recipe file that it names over the defaults.
 
     Args:
         task: Dataclasses with the options of one script, each a group in `--help`.
         description: What the script does.
-        argv: The command line's words; default: the process's own.
+        argv: The command line; default: the process's own.
 
     Returns:
         An instance of each class of `task`, then ModelArguments, TrainingRecipe, RunArguments, and the fields of
         DSAConfig that were given, as a dict.
+
+    Raises:
+        SystemExit: There is a mistake (code 2), or `--help` (0).
     """
     argv = list(sys.argv[1:] if argv is None else argv)
-    parser = _Parser(
-        [*task, ModelArguments, TrainingRecipe, RunArguments, _config_overrides()],  # type: ignore[list-item]
-        description=description,
-        allow_abbrev=False,
-    )
-    words: list[str] = []
+    parser = _Parser([*task, ModelArguments, TrainingRecipe, RunArguments, _config_overrides()], description)
+    of_recipe: list[str] = []
     try:
         if not {"-h", "--help"} & set(argv):
             known, _ = parser.parse_known_args(argv)
@@ -236,24 +151,11 @@ def parse_arguments(task: Sequence[type], description: str, argv: Sequence[str] 
                 # A recipe says how a fresh model is made; it must not change what stored weights compute.
                 options = {name: value for name, value in options.items() if name not in _help_of_config_fields()}
             parser.source = path
-            words = _as_words(options, parser)
-            parser.read(words)
+            of_recipe = parser.arguments_of(options)
+            parser.read(of_recipe)
         parser.source = None
-        # The recipe comes first, so that a later word of the command line wins.
-        *parsed, overrides = parser.read([*words, *argv])
+        # The recipe comes first, so that the command line wins.
+        *parsed, overrides = parser.read([*of_recipe, *argv])
     except ValueError as error:
         parser.error(str(error))
-    return *parsed, {name: value for name, value in vars(overrides).items() if value is not None}
-
-
-def _as_words(options: dict[str, Any], parser: _Parser) -> list[str]:
-    """Options of a recipe as words of a command line, so that one parser checks both."""
-    words = []
-    for name, value in options.items():
-        if f"--{name}" not in parser._option_string_actions or name in ("help", "recipe"):
-            parser.refuse_option(f"--{name}")
-        if isinstance(value, list):
-            words += [f"--{name}", *(str(item) for item in value)]
-        elif value is not None:
-            words.append(f"--{name}={value}")
-    return words
+    return *parsed, {name: value for name, value in vars(overrides).items() if value is not _OF_SETTING}

@@ -12,8 +12,8 @@ from modeling_dsa.hub.publishing import NotPushedError, one_line
 from run_glue_style.tasks.task import Task
 
 from .arguments import parse_arguments
-from .classification import Reporter, train_and_evaluate
-from .engine import Interrupted
+from .interruption import Interrupted
+from .run import Reporter, train_and_evaluate
 
 logger = logging.getLogger(__name__)
 
@@ -44,7 +44,7 @@ def run_script(main: Callable[[], None]) -> int:
 
 
 def run_task(
-    data_arguments: type, make_task: Callable[[Any], Task], description: str, reporters: Sequence[Reporter]
+    data_arguments: type, make_task: Callable[[Any], Task], description: str | None, reporters: Sequence[Reporter]
 ) -> None:
     """Read the command line, train, evaluate and report: the main function of a script for one task.
 

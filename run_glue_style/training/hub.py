@@ -11,8 +11,8 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from modeling_dsa.hub.publishing import NotPushedError, one_line, open_repository, push_folder, reason
 
-from .arguments import RunArguments
 from .engine import Trainer
+from .recipe import RunArguments
 
 logger = logging.getLogger(__name__)
 

@@ -21,11 +21,13 @@ from modeling_dsa import DSAForNLI
 from modeling_dsa.text.tokenization import WordTokenizer, build_tokenizer, count_words
 from run_glue_style.sample import SAMPLE_FILES
 from run_glue_style.tasks.nli import LABEL_NAMES
-from run_glue_style.training.arguments import RunArguments, TrainingRecipe
-from run_glue_style.training.engine import Metrics, Trainer, make_accelerator
+from run_glue_style.training.accelerator import make_accelerator
+from run_glue_style.training.engine import Trainer
 from run_glue_style.training.entry import run_script
+from run_glue_style.training.objective import Classification, ComputeMetrics, Metrics
+from run_glue_style.training.recipe import RunArguments, TrainingRecipe
 
-Row = dict[str, Any]
+Example = dict[str, Any]
 SMALL_SIZES: dict[str, Any] = {
     "hidden_size": 16,
     "first_layer_size": 8,
@@ -43,9 +45,9 @@ def as_words(options: dict[str, Any]) -> list[str]:
 
 
 @cache
-def pairs(split: str) -> list[Row]:
+def pairs(split: str) -> list[Example]:
     """The first pairs of a split of the sample: `premise`, `hypothesis`, `label`."""
-    rows: list[Row] = pyarrow.parquet.read_table(SAMPLE_FILES[split]).slice(0, 400).to_pylist()
+    rows: list[Example] = pyarrow.parquet.read_table(SAMPLE_FILES[split]).slice(0, 400).to_pylist()
     return rows
 
 
@@ -74,8 +76,8 @@ def small_tokenizer() -> WordTokenizer:
     return build_tokenizer(count_words(texts, lowercase=True), lowercase=True)
 
 
-def tokenized(split: str, count: int) -> list[Row]:
-    """The first rows of a split, as the trainer reads them."""
+def tokenized(split: str, count: int) -> list[Example]:
+    """The first examples of a split, as the trainer reads them."""
     chosen = pairs(split)[:count]
     batch = small_tokenizer()([row["premise"] for row in chosen], [row["hypothesis"] for row in chosen])
     return [{**{key: batch[key][index] for key in batch}, "labels": row["label"]} for index, row in enumerate(chosen)]
@@ -89,15 +91,15 @@ def accuracy(predictions: np.ndarray, references: np.ndarray) -> Metrics:
 def small_trainer(
     folder: Path,
     *,
-    train_rows: Sequence[Row] | None = None,
+    train_examples: Sequence[Example] | None = None,
     groups: Sequence[int] | None = None,
-    compute_metrics: Callable[[np.ndarray, np.ndarray], Metrics] = accuracy,
+    compute_metrics: ComputeMetrics = accuracy,
     run: dict[str, Any] | None = None,
     config: dict[str, Any] | None = None,
     dtype: torch.dtype = torch.float32,
     **recipe: Any,
 ) -> Trainer:
-    """A trainer of 100 rows, 7 batches an epoch, on the CPU. Keywords are fields of the recipe."""
+    """A trainer of 100 examples, 7 batches an epoch, on the CPU. Keywords are fields of the recipe."""
     AcceleratorState._reset_state(reset_partial_state=True)
     GradientState._reset_state()
     defaults: dict[str, Any] = {"report_to": "none", "cpu": True}
@@ -117,9 +119,11 @@ def small_trainer(
         accelerator=make_accelerator(run_arguments, folder),
         model=model,
         tokenizer=small_tokenizer(),
-        train_rows=tokenized("train", 100) if train_rows is None else train_rows,
-        validation_rows={"validation": tokenized("validation", 50)},
-        compute_metrics=compute_metrics,
+        train_examples=tokenized("train", 100) if train_examples is None else train_examples,
+        validation_splits={"validation": tokenized("validation", 50)},
+        objective=Classification(
+            compute_metrics, arguments.metric_for_best_model or "accuracy", arguments.label_smoothing
+        ),
         recipe=arguments,
         run=run_arguments,
         output_dir=folder,

@@ -1,7 +1,7 @@
 """Started in several processes by test_engine.py: train, and write what each process ends with.
 
-Words: the run's folder, the file of the final state (its number is put behind), the batch in which to stop, or 0, and
-the number of groups of rows, or 0.
+Arguments: the run's folder, the file of the final state (its number is put behind), the batch in which to stop, or 0,
+and the number of groups of examples, or 0.
 """
 
 import os
@@ -13,7 +13,8 @@ import numpy as np
 import torch
 from small_runs import accuracy, small_trainer
 
-from run_glue_style.training.engine import Interrupted, Metrics
+from run_glue_style.training.interruption import Interrupted
+from run_glue_style.training.objective import Metrics
 
 torch.set_num_threads(1)
 folder, file, stop, groups = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
@@ -56,7 +57,7 @@ except Interrupted:
 state = {
     "weights": model.state_dict(),
     "history": trainer.progress.history,
-    "words": trainer.progress.words,
+    "tokens": trainer.progress.tokens,
     "counts": set(counts),
     "table": torch.equal(before, table),
     "frozen": not table.requires_grad,

@@ -8,7 +8,7 @@ from lib.snli_like_pairs import HYPOTHESES_BY_TOKENS, PREMISES_BY_TOKENS, Epoch,
 from modeling_dsa import DSAConfig
 from modeling_dsa.packing_dsa import pack, split_pairs
 from modeling_dsa.text.tokenization import build_tokenizer
-from run_glue_style.training.collation import PadRows
+from run_glue_style.training.batches import PaddingCollator
 
 
 @pytest.mark.slow
@@ -63,7 +63,7 @@ def test_batches_made_on_the_device_are_those_of_the_collator(count: int, batche
             }
             for index in order
         ]
-        expected = PadRows(config.pad_token_id)(examples)
+        expected = PaddingCollator(config.pad_token_id)(examples)
         batch = load(torch.from_numpy(order), cut.width)
         assert batch.keys() == expected.keys()
         longest = expected["input_ids"].shape[1]

@@ -56,7 +56,7 @@ def test_texts_are_encoded_once_in_batches_of_as_many_tokens_as_grouped_ones(pai
     epoch = pairs.epoch(1, batch_size=64, sample=3, limit=None)
     once = epoch["texts once"]
     indices = np.concatenate(once.measured)
-    texts = np.concatenate([column[indices] for column in once.examples.numbers])
+    texts = np.concatenate([column[indices] for column in once.examples.texts])
     assert sorted(texts) == list(range(100))
     mean = epoch["grouped"].tokens / epoch["grouped"].batches
     assert once.batches == pytest.approx(once.tokens / mean, abs=1)

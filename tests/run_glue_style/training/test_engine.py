@@ -15,12 +15,15 @@ import pytest
 import torch
 import torch.nn.functional as F
 from safetensors.torch import save_file
-from small_runs import Row, accuracy, same_tensors, small_trainer, tokenized
+from small_runs import Example, accuracy, same_tensors, small_trainer, tokenized
 from torch import nn
 
-from run_glue_style.training.arguments import RunArguments
+from run_glue_style.training.accelerator import make_accelerator
 from run_glue_style.training.batch_norm import recalibrate_batch_norm
-from run_glue_style.training.engine import Interrupted, Metrics, Trainer, make_accelerator
+from run_glue_style.training.engine import Trainer
+from run_glue_style.training.interruption import Interrupted
+from run_glue_style.training.objective import Metrics
+from run_glue_style.training.recipe import RunArguments
 
 NO_NOISE: dict[str, Any] = {"embedding_dropout": 0.0, "hidden_dropout": 0.0, "classifier_dropout": 0.0}
 NO_TRAINING: dict[str, Any] = {"learning_rate": 1e-12, "schedule": "constant", "warmup_ratio": 0.0, "config": NO_NOISE}
@@ -37,10 +40,10 @@ PLATEAU: dict[str, Any] = {
 BATCHES, UPDATES = 21, 12
 
 
-class Order(list[Row]):
+class Order(list[Example]):
     """Rows that remember in which order they were read."""
 
-    def __init__(self, rows: list[Row]) -> None:
+    def __init__(self, rows: list[Example]) -> None:
         super().__init__(rows)
         self.read: list[int] = []
 
@@ -244,7 +247,7 @@ def test_accumulated_batches_update_like_one_large_batch(tmp_path: Path) -> None
     trainers = [
         small_trainer(
             tmp_path / str(count),
-            train_rows=rows,
+            train_examples=rows,
             dtype=torch.float64,
             config=config,
             per_device_train_batch_size=16 // count,
@@ -295,7 +298,7 @@ def test_label_smoothing_is_that_of_the_formula(tmp_path: Path) -> None:
     rows = tokenized("train", 40)
     trainer = small_trainer(
         tmp_path,
-        train_rows=rows,
+        train_examples=rows,
         per_device_train_batch_size=40,
         label_smoothing=0.2,
         num_train_epochs=1,
@@ -401,7 +404,7 @@ def test_adadelta_updates_as_in_its_paper_with_l2(tmp_path: Path) -> None:
     rows = tokenized("train", 16)
     recipe: dict[str, Any] = {"optimizer": "adadelta", "learning_rate": 1.0, "weight_decay": 0.1, "max_grad_norm": 0.0}
     recipe |= {"schedule": "constant", "warmup_ratio": 0.0, "num_train_epochs": 1}
-    trainer = small_trainer(tmp_path, train_rows=rows, config=NO_NOISE, dtype=torch.float64, **recipe)
+    trainer = small_trainer(tmp_path, train_examples=rows, config=NO_NOISE, dtype=torch.float64, **recipe)
     model = trainer.unwrapped_model()
     before = {name: tensor.detach().clone() for name, tensor in model.named_parameters() if tensor.requires_grad}
     model.train()(**trainer.collate(rows)).loss.backward()
@@ -487,7 +490,7 @@ def test_every_row_is_read_once_an_epoch_in_an_order_of_seed_and_epoch(tmp_path:
     orders: dict[int, list[list[int]]] = {}
     for seed in (0, 1):
         rows = Order(tokenized("train", 100))
-        small_trainer(tmp_path / str(seed), train_rows=rows, run={"seed": seed}, num_train_epochs=2).train()
+        small_trainer(tmp_path / str(seed), train_examples=rows, run={"seed": seed}, num_train_epochs=2).train()
         orders[seed] = [rows.read[:100], rows.read[100:]]
     epochs = [*orders[0], *orders[1]]
     assert all(sorted(order) == list(range(100)) for order in epochs)
@@ -497,7 +500,7 @@ def test_every_row_is_read_once_an_epoch_in_an_order_of_seed_and_epoch(tmp_path:
 def test_rows_of_a_group_are_read_one_after_another_in_another_order_each_epoch(tmp_path: Path) -> None:
     groups = [row % 9 for row in range(100)]
     rows = Order(tokenized("train", 100))
-    small_trainer(tmp_path, train_rows=rows, groups=groups, num_train_epochs=2).train()
+    small_trainer(tmp_path, train_examples=rows, groups=groups, num_train_epochs=2).train()
     epochs = [rows.read[:100], rows.read[100:]]
     for order in epochs:
         assert sorted(order) == list(range(100))
@@ -508,7 +511,7 @@ def test_rows_of_a_group_are_read_one_after_another_in_another_order_each_epoch(
 def test_calibration_reads_whole_groups_too(tmp_path: Path) -> None:
     groups = [row % 25 for row in range(100)]  # four rows each, and 16 in a batch
     rows = Order(tokenized("train", 100))
-    trainer = small_trainer(tmp_path, train_rows=rows, groups=groups, batch_norm_batches=2)
+    trainer = small_trainer(tmp_path, train_examples=rows, groups=groups, batch_norm_batches=2)
     assert len(list(trainer.calibration_loader)) == 2
     assert len({groups[row] for row in rows.read}) == 8
 
@@ -548,12 +551,12 @@ def test_bf16_trains_weights_of_float32(tmp_path: Path) -> None:
 
 
 def test_one_row_that_is_left_over_is_not_a_batch(tmp_path: Path) -> None:
-    assert small_trainer(tmp_path, train_rows=tokenized("train", 33), num_train_epochs=2).train().step == 4
+    assert small_trainer(tmp_path, train_examples=tokenized("train", 33), num_train_epochs=2).train().step == 4
 
 
 def test_too_few_rows_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="two rows or more"):
-        small_trainer(tmp_path, train_rows=tokenized("train", 1))
+    with pytest.raises(ValueError, match="two examples or more"):
+        small_trainer(tmp_path, train_examples=tokenized("train", 1))
 
 
 def test_progress_bar_is_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -575,7 +578,7 @@ def test_options_that_do_not_fit_machine_or_launcher_are_refused(
 ) -> None:
     with pytest.raises(ValueError, match="fp16 needs a GPU"):
         small_trainer(tmp_path, run={"mixed_precision": "fp16"})
-    monkeypatch.setattr("run_glue_style.training.engine._is_installed", lambda package: False)
+    monkeypatch.setattr("run_glue_style.training.accelerator._is_installed", lambda package: False)
     with pytest.raises(ValueError, match="needs the package wandb, which is not installed"):
         small_trainer(tmp_path, run={"report_to": "wandb"})
     monkeypatch.setenv("ACCELERATE_GRADIENT_ACCUMULATION_STEPS", "4")
@@ -606,7 +609,7 @@ def test_two_processes_train_one_model_and_resume_it_bit_for_bit(tmp_path: Path,
     assert first["processes"] == 2
     assert same_tensors(first["weights"], second["weights"])
     assert first["history"] == second["history"]
-    assert first["words"] == second["words"]
+    assert first["tokens"] == second["tokens"]
     assert first["counts"] == {50}  # each row of the validation split once, though 2 x 16 does not divide 50
     assert first["table"]
     assert first["frozen"]

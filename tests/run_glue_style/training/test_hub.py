@@ -20,8 +20,8 @@ from transformers import AutoTokenizer
 from modeling_dsa import DSAForNLI
 from modeling_dsa.hub import publishing
 from run_glue_style import run_nli as run_nli_script
-from run_glue_style.training.arguments import RunArguments
 from run_glue_style.training.hub import HubRun
+from run_glue_style.training.recipe import RunArguments
 
 pytestmark = pytest.mark.usefixtures("datasets_cache")
 REPOSITORY = Path(__file__).parents[3]

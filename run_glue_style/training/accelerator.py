@@ -1,0 +1,54 @@
+"""The accelerator of a run, and the seeds that its processes derive from the run's."""
+
+import importlib.util
+import os
+from pathlib import Path
+
+import numpy as np
+from accelerate import Accelerator
+from accelerate.utils import DataLoaderConfiguration
+
+from .recipe import RunArguments
+
+
+def make_accelerator(run: RunArguments, output_dir: Path) -> Accelerator:
+    """The accelerator of a run.
+
+    Raises:
+        ValueError: The launcher started several processes that do not know each other, or an option does not fit the
+            machine or the launcher.
+    """
+    tracker = run.report_to
+    if tracker == "auto":
+        tracker = "tensorboard" if _is_installed("tensorboard") else "none"
+    elif tracker != "none" and not _is_installed(tracker):
+        raise ValueError(f"--report_to {tracker} needs the package {tracker}, which is not installed.")
+    accelerator = Accelerator(
+        cpu=run.cpu,
+        mixed_precision=run.mixed_precision,
+        # The order of an epoch is a function of the seed and the epoch's number, so that a resumed run finds it again.
+        # accelerate adds the two up: derived seeds keep the orders of neighbouring seeds apart.
+        dataloader_config=DataLoaderConfiguration(use_seedable_sampler=True, data_seed=derived_seed(run.seed) >> 2),
+        log_with=None if tracker == "none" else tracker,
+        project_dir=str(output_dir),
+    )
+    world = int(os.environ.get("WORLD_SIZE", "1"))
+    if world != accelerator.num_processes:
+        raise ValueError(
+            f"The launcher started {world} processes, but accelerate sees {accelerator.num_processes}: each would "
+            "train alone. On a CPU give the script --cpu and the launcher --multi_gpu."
+        )
+    if accelerator.gradient_accumulation_steps != 1:
+        raise ValueError("Give --gradient_accumulation_steps to the script, behind its name, and not to the launcher.")
+    if accelerator.mixed_precision == "fp16" and accelerator.device.type == "cpu":
+        raise ValueError("--mixed_precision fp16 needs a GPU; a CPU computes with no or bf16.")
+    return accelerator
+
+
+def derived_seed(*numbers: int) -> int:
+    """A seed of 64 bits, a hash of numbers that are not negative."""
+    return int(np.random.SeedSequence(numbers).generate_state(1, np.uint64)[0])
+
+
+def _is_installed(package: str) -> bool:
+    return importlib.util.find_spec(package) is not None

@@ -1,0 +1,110 @@
+"""A run's checkpoints and its best weights: the files of its folder `checkpoints`."""
+
+import json
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from accelerate import Accelerator
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from modeling_dsa.files.replacing import replaced_file, write_json
+
+KEPT = 2
+_IDENTITY = "identity.json"
+
+
+class Checkpoints:
+    """Folders `step-N`, of which the last two are kept, and `best.safetensors`, which belongs to the last one.
+
+    All processes of a run must call each method, but for `delete`; the main process writes what is not each one's own.
+    """
+
+    def __init__(self, accelerator: Accelerator, folder: Path, identity: Mapping[str, Any]) -> None:
+        """Set up a folder; nothing is written.
+
+        Args:
+            accelerator: Its registered objects, model and optimizer are a checkpoint's state.
+            folder: Of the files.
+            identity: What must be equal for a checkpoint to be this run's, as JSON.
+        """
+        self.folder, self.best = folder, folder / "best.safetensors"
+        self._accelerator, self._identity = accelerator, dict(identity)
+
+    def resume(self) -> Path | None:
+        """Restore the last checkpoint, its best weights among it, and clear what a killed run left.
+
+        Returns:
+            The checkpoint's folder; None where there is none.
+
+        Raises:
+            ValueError: It is another run's.
+        """
+        complete = self._complete()
+        last = complete[-1] if complete else None
+        if last is not None:
+            self._refuse_other_run(last)
+            self._accelerator.load_state(str(last))
+        if self._accelerator.is_main_process:
+            for path in self.folder.glob(".*"):
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+            self.best.unlink(missing_ok=True)  # a killed run may have found new best weights after its checkpoint
+            if last is not None and (last / self.best.name).is_file():
+                with replaced_file(self.best) as beside:
+                    shutil.copyfile(last / self.best.name, beside)
+        self._accelerator.wait_for_everyone()
+        return last
+
+    def save(self, step: int) -> None:
+        """Write the checkpoint of this step and delete old ones."""
+        # Every process writes files of its own into the one folder, whose name must not be a process's.
+        beside = self.folder / f".step-{step}"
+        self._accelerator.save_state(str(beside))
+        self._accelerator.wait_for_everyone()
+        if self._accelerator.is_main_process:
+            if self.best.is_file():
+                shutil.copyfile(self.best, beside / self.best.name)
+            write_json(self._identity, beside / _IDENTITY)
+            beside.replace(self.folder / f"step-{step}")
+            for old in self._complete()[:-KEPT]:
+                shutil.rmtree(old)
+
+    def save_best(self, tensors: Mapping[str, Tensor]) -> None:
+        """Write the best weights so far."""
+        if self._accelerator.is_main_process:
+            with replaced_file(self.best) as beside:
+                save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, beside)
+        self._accelerator.wait_for_everyone()
+
+    def load_best(self) -> dict[str, Tensor]:
+        """The best weights so far, on the CPU."""
+        return load_file(self.best)
+
+    def delete(self) -> None:
+        """Delete all of it: the run is complete."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _complete(self) -> list[Path]:
+        """Complete checkpoints, oldest first."""
+        return sorted(self.folder.glob("step-*"), key=lambda path: int(path.name.removeprefix("step-")))
+
+    def _refuse_other_run(self, checkpoint: Path) -> None:
+        theirs = _flat(json.loads((checkpoint / _IDENTITY).read_text(encoding="utf-8")))
+        ours = _flat(json.loads(json.dumps(self._identity)))
+        for name in sorted(theirs.keys() | ours.keys()):
+            if theirs.get(name) != ours.get(name):
+                raise ValueError(
+                    f"{checkpoint} is a checkpoint of another run: its {name} is {theirs.get(name)}, not "
+                    f"{ours.get(name)}. Give the same options to resume it, --overwrite_output_dir to start anew, or "
+                    "another --output_dir."
+                )
+
+
+def _flat(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """The leaves of nested dicts by names such as `recipe.learning_rate`."""
+    leaves: dict[str, Any] = {}
+    for name, value in tree.items():
+        leaves |= _flat(value, f"{prefix}{name}.") if isinstance(value, dict) else {prefix + name: value}
+    return leaves

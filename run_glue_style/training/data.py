@@ -1,0 +1,118 @@
+"""The data of a run: labelled splits, and their tokenised examples."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import datasets
+from datasets import DatasetDict
+from transformers import PreTrainedTokenizerBase
+
+from run_glue_style.tasks.distinct_texts import DistinctTexts, distinct_texts
+from run_glue_style.tasks.task import Task
+
+from .token_store import tokenize_once
+from .tokenized_examples import TokenizedExamples, TokenizedTexts, TruncationStats, truncation_stats
+
+
+@dataclass(frozen=True)
+class LabelledData:
+    """What a task loads, as a run uses it.
+
+    Attributes:
+        splits: Those with labels, `train` among them.
+        validation: Names of those that are evaluated during the training; the first one chooses the best weights.
+        texts: Their texts.
+    """
+
+    splits: DatasetDict
+    validation: tuple[str, ...]
+    texts: DistinctTexts
+
+    @property
+    def evaluated(self) -> list[str]:
+        """Names of all splits but `train`."""
+        return [name for name in self.splits if name != "train"]
+
+
+@dataclass(frozen=True)
+class TokenizedData:
+    """Tokenised examples.
+
+    Attributes:
+        splits: By name.
+        groups: The group of each training example, where the task has groups. (examples,)
+        truncation: How much of its texts the model reads, by split and column.
+    """
+
+    splits: Mapping[str, TokenizedExamples]
+    groups: list[int] | None
+    truncation: Mapping[str, Mapping[str, TruncationStats]]
+
+
+def load_data(task: Task, max_train_samples: int | None) -> LabelledData:
+    """Load a task's data.
+
+    Args:
+        task: The task.
+        max_train_samples: Keep only so many training examples, the first ones.
+
+    Raises:
+        ValueError: There is no training or no validation split with labels.
+    """
+    # A split without examples is one whose labels are hidden.
+    splits = DatasetDict({name: split for name, split in task.load().items() if len(split)})
+    validation = tuple(name for name in splits if name.startswith(("validation", "dev")))
+    if "train" not in splits or not validation:
+        raise ValueError(
+            f"Training needs a train and a validation split with labels; the data have: {', '.join(splits) or 'none'}."
+        )
+    if max_train_samples is not None:
+        splits["train"] = splits["train"].select(range(min(max_train_samples, len(splits["train"]))))
+    return LabelledData(splits, validation, distinct_texts(splits, task.text_columns))
+
+
+def tokenize_data(
+    task: Task, data: LabelledData, tokenizer: PreTrainedTokenizerBase, max_tokens: int | None, show_progress: bool
+) -> TokenizedData:
+    """Tokenise each distinct text once, in the cache of `datasets`.
+
+    Args:
+        task: The task.
+        data: Its data.
+        tokenizer: The model's.
+        max_tokens: How many tokens of a text the model reads; None for all.
+        show_progress: Show a bar.
+    """
+    columns, indices = task.text_columns, data.texts.indices
+    folder = Path(datasets.config.HF_DATASETS_CACHE) / "dsa-tokens"
+    ids, lengths = tokenize_once(tokenizer, data.texts.texts, folder, show_progress)
+    texts = TokenizedTexts(tokenizer, ids, lengths, len(columns), max_tokens)
+    splits = {
+        name: TokenizedExamples(texts, [indices[name][column] for column in columns], split["label"][:])
+        for name, split in data.splits.items()
+    }
+    groups = None
+    if task.group_column is not None:
+        groups = indices["train"][task.group_column].tolist()
+        splits |= {name: splits[name].sorted_by(indices[name][task.group_column]) for name in data.evaluated}
+    truncation = {
+        name: {column: truncation_stats(split, sentence, max_tokens) for sentence, column in enumerate(columns)}
+        for name, split in splits.items()
+    }
+    return TokenizedData(splits, groups, truncation)
+
+
+def truncation_sentence(data: TokenizedData, max_tokens: int | None) -> str:
+    """How much of all texts a model reads that sees the first `max_tokens` tokens of each, for people."""
+    found = [column for columns in data.truncation.values() for column in columns.values()]
+    longest = max(column.longest for column in found)
+    truncated = sum(column.truncated for column in found)
+    if max_tokens is None or not truncated:
+        return f"Every token is read; the longest text has {longest:,} tokens."
+    unread = sum(column.unread_share * column.tokens for column in found) / sum(column.tokens for column in found)
+    return (
+        f"The first {max_tokens:,} tokens of each text are read: {truncated:,} of "
+        f"{sum(column.texts for column in found):,} texts are longer, the longest has {longest:,} tokens, and "
+        f"{unread:.1%} of all tokens are not read."
+    )

@@ -1,0 +1,102 @@
+"""The model of a run and its tokenizer: a setting with fresh weights, or a saved model."""
+
+from pathlib import Path
+from typing import Any
+
+import torch
+from huggingface_hub.errors import StrictDataclassError
+from transformers import AutoTokenizer, PreTrainedTokenizerBase
+
+from modeling_dsa import DSAConfig, DSAForSequenceClassification
+from modeling_dsa.files.model_folder import read_config
+from modeling_dsa.hub.publishing import one_line
+from modeling_dsa.shipped.settings import setting_folder
+from modeling_dsa.text.building import build_model, vocabulary_from_texts
+from run_glue_style.tasks.distinct_texts import DistinctTexts
+from run_glue_style.tasks.task import Task
+
+from .recipe import ModelArguments
+
+
+def check_model_arguments(task: Task, arguments: ModelArguments) -> None:
+    """Refuse what cannot be trained, before anything is read.
+
+    Raises:
+        ValueError: There is neither a setting nor a model, the setting is another task's, or word vectors are missing.
+    """
+    if arguments.model_name_or_path is None:
+        if arguments.setting is None:
+            raise ValueError("Say what to train: --setting NAME, or --model_name_or_path for a saved model.")
+        task.check_setting(arguments.setting)
+        vectors_path(task, arguments)
+
+
+def vectors_path(task: Task, arguments: ModelArguments) -> Path | None:
+    """The file of word vectors that a fresh model takes; None for a saved model, which has its own.
+
+    Raises:
+        ValueError: None were given, and none ship for these data.
+    """
+    if arguments.model_name_or_path is not None:
+        return None
+    path = arguments.vectors or task.default_vectors
+    if path is None:
+        raise ValueError("These data need word vectors: give --vectors, such as glove.840B.300d.zip.")
+    return path
+
+
+def make_model(
+    task: Task,
+    arguments: ModelArguments,
+    overrides: dict[str, Any],
+    texts: DistinctTexts,
+    seed: int,
+    show_progress: bool,
+) -> tuple[DSAForSequenceClassification, PreTrainedTokenizerBase]:
+    """The model that is trained, with a head for the task's labels, and its tokenizer.
+
+    Args:
+        task: Its head and its labels.
+        arguments: A setting or a saved model.
+        overrides: Fields of its config in place of the setting's or the model's.
+        texts: A fresh model's vocabulary is theirs.
+        seed: Seed of the weights that are drawn.
+        show_progress: Show a bar while vectors are read.
+
+    Raises:
+        OSError: There is no such model, or no such file of vectors.
+        ValueError: Model, vectors, overrides and task do not fit together.
+    """
+    start = arguments.model_name_or_path
+    source = start or setting_folder(arguments.setting or "")
+    read_config(source)  # of another family's model it says so
+    try:
+        config = DSAConfig.from_pretrained(source, **_labels(task), **overrides)
+        config.validate()  # loading checks each field, but not how overrides fit together
+        if start is not None:
+            tokenizer = AutoTokenizer.from_pretrained(start)
+            with torch.random.fork_rng(devices=[]):
+                torch.manual_seed(seed)  # for a head that the model does not have
+                return task.model_class.from_pretrained(start, config=config), tokenizer
+    except StrictDataclassError as error:
+        raise ValueError(one_line(error.__cause__ or error)) from error
+    except (OSError, RuntimeError) as error:
+        raise ValueError(f"{source} cannot be loaded: {one_line(error)}") from error
+    path = vectors_path(task, arguments)
+    assert path is not None
+    vocabulary, vectors = vocabulary_from_texts(path, texts.all(), progress=show_progress)
+    if overrides.get("embedding_size", vectors.dimension) != vectors.dimension:
+        raise ValueError(f"{path} has vectors of {vectors.dimension} numbers, not {overrides['embedding_size']}.")
+    return build_model(task.model_class, config, vocabulary, vectors, seed), vocabulary
+
+
+def _labels(task: Task) -> dict[str, Any]:
+    """What a config says of the task's examples and labels."""
+    sentences = {"sentences_per_row": len(task.text_columns)}
+    if task.is_regression:
+        return {"num_labels": 1, "problem_type": "regression", **sentences}
+    return {
+        "id2label": dict(enumerate(task.label_names)),
+        "label2id": {name: index for index, name in enumerate(task.label_names)},
+        **sentences,
+    }

@@ -1,0 +1,109 @@
+"""What a run minimises, and how its evaluations are scored."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from .batches import Batch
+
+Metrics: TypeAlias = dict[str, Any]
+ComputeMetrics: TypeAlias = Callable[[np.ndarray, np.ndarray], Metrics]
+
+
+class Objective(Protocol):
+    """All that the trainer knows of its task."""
+
+    @property
+    def metric_for_best_model(self) -> str:
+        """The metric that chooses the best weights; more is better."""
+
+    def loss(self, model: nn.Module, batch: Batch) -> Tensor:
+        """The mean loss over the examples of a training batch, `labels` among its tensors. ()"""
+
+    def predictions(self, model: nn.Module, inputs: Batch) -> Tensor:
+        """What the model says of examples without their labels; it is gathered from all processes. (batch, ...)"""
+
+    def metrics(self, predictions: Tensor, labels: Tensor) -> Metrics:
+        """Scores of a whole split from (examples, ...) both: plain Python values, a float `loss` among them."""
+
+
+@dataclass(frozen=True)
+class Classification:
+    """Cross-entropy, and what else a classifier adds to its loss.
+
+    Attributes:
+        compute: From predicted classes and references, (examples,) both, to metrics.
+        metric_for_best_model: As in `Objective`.
+        label_smoothing: Share of the target that is spread over all classes.
+    """
+
+    compute: ComputeMetrics
+    metric_for_best_model: str
+    label_smoothing: float = 0.0
+
+    def loss(self, model: nn.Module, batch: Batch) -> Tensor:
+        """As in `Objective`. ()"""
+        outputs = model(**batch)
+        loss: Tensor = outputs.loss
+        if self.label_smoothing:
+            # A loss of several terms, such as a KL divergence beside it, holds its cross-entropy under another name.
+            cross_entropy = outputs.get("reconstruction_loss", loss)
+            smoothed_cross_entropy = F.cross_entropy(
+                outputs.logits, batch["labels"], label_smoothing=self.label_smoothing
+            )
+            loss = loss - cross_entropy + smoothed_cross_entropy
+        return loss
+
+    def predictions(self, model: nn.Module, inputs: Batch) -> Tensor:
+        """Logits. (batch, classes)"""
+        logits: Tensor = model(**inputs).logits
+        return logits.float()
+
+    def metrics(self, predictions: Tensor, labels: Tensor) -> Metrics:
+        """As in `Objective`; from (examples, classes) and (examples,)."""
+        loss = F.cross_entropy(predictions, labels).item()
+        return {"loss": loss, **self.compute(predictions.argmax(-1).numpy(), labels.numpy())}
+
+
+@dataclass(frozen=True)
+class Regression:
+    """The squared error of one number an example.
+
+    Attributes:
+        compute: From predicted numbers and references, (examples,) both, to metrics.
+        metric_for_best_model: As in `Objective`.
+    """
+
+    compute: ComputeMetrics
+    metric_for_best_model: str
+
+    def loss(self, model: nn.Module, batch: Batch) -> Tensor:
+        """As in `Objective`. ()"""
+        loss: Tensor = model(**batch).loss
+        return loss
+
+    def predictions(self, model: nn.Module, inputs: Batch) -> Tensor:
+        """Predicted numbers. (batch,)"""
+        logits: Tensor = model(**inputs).logits  # (batch, 1)
+        return logits.squeeze(-1).float()
+
+    def metrics(self, predictions: Tensor, labels: Tensor) -> Metrics:
+        """As in `Objective`; from (examples,) both."""
+        loss = F.mse_loss(predictions, labels).item()
+        return {"loss": loss, **self.compute(predictions.numpy(), labels.numpy())}
+
+
+def metric_value(metrics: Metrics, name: str) -> float:
+    """The metric of this name, as one that can choose the best weights.
+
+    Raises:
+        ValueError: There is none, or it is no single number of which more is better.
+    """
+    names = [key for key, value in metrics.items() if isinstance(value, float) and key != "loss"]
+    if name not in names:
+        raise ValueError(f"There is no metric '{name}' to choose the best weights by: give one of {', '.join(names)}.")
+    return float(metrics[name])

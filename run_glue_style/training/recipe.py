@@ -1,0 +1,148 @@
+"""What is trained, how, and where it runs: the options that all training scripts share."""
+
+import math
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar, Literal, TypeVar
+
+from modeling_dsa.hub.publishing import validate
+from modeling_dsa.shipped.settings import setting_names
+
+T = TypeVar("T")
+
+
+def _option(default: T, text: str) -> T:
+    return field(default=default, metadata={"help": text})
+
+
+def _check_least(options: Any, least: float, *names: str) -> None:
+    for name in names:
+        value = getattr(options, name)
+        if value is not None and not least <= value < math.inf:
+            raise ValueError(f"{name} must be at least {least}, got {value}.")
+
+
+def _check_share(options: Any, *names: str) -> None:
+    for name in names:
+        if not 0 <= getattr(options, name) < 1:
+            raise ValueError(f"{name} must lie in [0, 1), got {getattr(options, name)}.")
+
+
+def _check_positive(options: Any, *names: str) -> None:
+    for name in names:
+        if not 0 < getattr(options, name) < math.inf:
+            raise ValueError(f"{name} must be greater than 0, got {getattr(options, name)}.")
+
+
+@dataclass
+class ModelArguments:
+    """What is trained."""
+
+    _argument_group_name: ClassVar[str] = "model"
+
+    setting: str | None = _option(None, "Published setting, by name or folder: " + ", ".join(setting_names()) + ".")
+    model_name_or_path: str | None = _option(None, "Train this model further, instead of a setting with fresh weights.")
+    vectors: Path | None = _option(
+        None, "Word vectors (GloVe .txt/.zip/.gz, word2vec text/.bin, fastText .vec); default: those in the package."
+    )
+
+    def __post_init__(self) -> None:
+        """Refuse contradictions."""
+        if self.model_name_or_path is not None:
+            for name in ("setting", "vectors"):
+                if getattr(self, name) is not None:
+                    raise ValueError(
+                        f"Give either --{name} or --model_name_or_path, and not both: a model has its own "
+                        "configuration and word vectors."
+                    )
+
+
+@dataclass
+class TrainingRecipe:
+    """How it is trained. A recipe file sets these by name; the command line overrides it."""
+
+    _argument_group_name: ClassVar[str] = "training recipe"
+
+    num_train_epochs: float = _option(12.0, "Passes over the training data.")
+    max_train_steps: int | None = _option(None, "Stop after this many updates, whatever num_train_epochs says.")
+    per_device_train_batch_size: int = _option(256, "Examples in a training batch of each process.")
+    per_device_eval_batch_size: int = _option(512, "Examples in an evaluation batch of each process.")
+    gradient_accumulation_steps: int = _option(1, "Batches whose gradients make one update.")
+    optimizer: Literal["adamw", "adam", "adadelta"] = _option(
+        "adamw", "adam and adadelta add weight_decay to the gradient (L2)."
+    )
+    learning_rate: float = _option(1e-3, "Highest learning rate.")
+    weight_decay: float = _option(0.01, "For adamw on weight matrices, for the others (L2) on all parameters.")
+    max_grad_norm: float = _option(5.0, "Clip the gradient's norm; 0 clips nothing.")
+    schedule: Literal["cosine", "linear", "constant", "plateau"] = _option(
+        "cosine", "Learning rate after the warm-up; plateau halves it when the training loss stops falling."
+    )
+    warmup_ratio: float = _option(0.1, "Share of the updates in which the learning rate rises.")
+    plateau_patience: int = _option(5, "Checks without a lower training loss before the rate is halved.")
+    plateau_threshold: float = _option(1e-3, "How much lower the loss of a check must be to count.")
+    label_smoothing: float = _option(0.0, "Share of the target that is spread over all classes.")
+    average_decay: float = _option(0.0, "Evaluate and keep an exponential average of the weights; 0 is off.")
+    batch_norm_batches: int = _option(
+        0, "Training batches, without dropout, that set batch normalisation's statistics at an evaluation; 0 is off."
+    )
+    evaluations_per_epoch: int = _option(4, "Evaluations on the validation split in each epoch.")
+    metric_for_best_model: str | None = _option(
+        None, "Validation metric that chooses the best weights, such as macro_f1; more is better; default: the task's."
+    )
+    early_stopping_patience: int = _option(0, "Stop after this many evaluations without a new best; 0 never stops.")
+
+    def __post_init__(self) -> None:
+        """Refuse values that mean nothing."""
+        _check_positive(self, "num_train_epochs", "learning_rate")
+        _check_least(self, 2, "per_device_train_batch_size")  # batch normalisation cannot train on one example
+        _check_least(self, 1, "per_device_eval_batch_size", "gradient_accumulation_steps", "max_train_steps")
+        _check_least(self, 1, "plateau_patience", "evaluations_per_epoch")
+        _check_least(self, 0, "weight_decay", "max_grad_norm", "plateau_threshold", "early_stopping_patience")
+        _check_least(self, 0, "batch_norm_batches")
+        _check_share(self, "warmup_ratio", "label_smoothing", "average_decay")
+
+
+@dataclass
+class RunArguments:
+    """Where and how it runs."""
+
+    _argument_group_name: ClassVar[str] = "run"
+
+    output_dir: Path | None = _option(None, "Folder of the model and its results; default: runs/<setting>.")
+    overwrite_output_dir: bool = _option(False, "Start anew; without it an interrupted run is resumed.")
+    recipe: str | None = _option(
+        None, "Recipe in configuration/recipes by name, or a YAML file; default: the setting's own."
+    )
+    seed: int = _option(0, "Seed of the initialisation, the order of the data and the dropout.")
+    mixed_precision: Literal["no", "bf16", "fp16"] | None = _option(
+        None, "bf16 pays on a GPU and on a CPU that computes with it; default: what accelerate's launch file says."
+    )
+    cpu: bool = _option(False, "Stay on the CPU even where there is a GPU.")
+    checkpointing_steps: int | None = _option(
+        None, "Updates between two checkpoints; default: one at each evaluation. An interrupt always leaves one."
+    )
+    report_to: Literal["auto", "none", "tensorboard", "wandb", "trackio"] = _option(
+        "auto", "Tracker; auto is tensorboard where it is installed."
+    )
+    max_train_samples: int | None = _option(None, "Use only the first examples of the training split, for a trial.")
+    push_to_hub: bool = _option(False, "Push the finished folder, with the token of HF_TOKEN or `hf auth login`.")
+    hub_model_id: str | None = _option(None, "Its repository on the Hub, org/name; made where it does not exist.")
+    hub_private: bool = _option(False, "Make a new repository private.")
+    hub_strategy: Literal["end", "every_save"] = _option(
+        "end", "every_save also pushes the best weights at every checkpoint, in the background."
+    )
+    hub_revision: str | None = _option(None, "Push to this branch instead of main.")
+
+    def __post_init__(self) -> None:
+        """Refuse values that mean nothing."""
+        if self.push_to_hub and self.hub_model_id is None:
+            raise ValueError("--push_to_hub needs to know where: give --hub_model_id org/name.")
+        for name in ("hub_model_id", "hub_private", "hub_revision"):
+            if getattr(self, name) and not self.push_to_hub:
+                raise ValueError(f"--{name} does nothing without --push_to_hub: give that too.")
+        if self.hub_model_id is not None:
+            validate(self.hub_model_id)
+        _check_least(self, 0, "seed")
+        if self.seed >= 2**63:
+            raise ValueError(f"seed must be below 2 ** 63, got {self.seed}.")
+        _check_least(self, 1, "checkpointing_steps", "max_train_samples")

@@ -1,0 +1,115 @@
+"""The results of a run: all_results.json, and what is said of it at the end."""
+
+import hashlib
+import sys
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from accelerate import Accelerator
+from safetensors.torch import save
+from transformers import PreTrainedModel
+
+from run_glue_style.tasks.task import Task
+
+from .data import LabelledData, TokenizedData
+from .environment import environment
+from .model import vectors_path
+from .objective import Metrics
+from .progress import Progress
+from .recipe import ModelArguments, RunArguments, TrainingRecipe
+
+RESULTS = "all_results.json"
+
+
+def run_identity(
+    task: Task,
+    arguments: ModelArguments,
+    recipe: TrainingRecipe,
+    run: RunArguments,
+    model: PreTrainedModel,
+    data: LabelledData,
+    accelerator: Accelerator,
+) -> dict[str, Any]:
+    """All that the weights of a run depend on, as JSON: a checkpoint with another identity is another run's."""
+    table = model.get_parameter("dsa.embed_tokens.weight")
+    return {
+        "model": {key: value for key, value in model.config.to_dict().items() if key != "transformers_version"},
+        "start": arguments.model_name_or_path or "fresh weights",
+        "word_table_sha256": hashlib.sha256(save({"": table.data})).hexdigest(),
+        "recipe": asdict(recipe),
+        "seed": run.seed,
+        "mixed_precision": accelerator.mixed_precision,
+        "processes": accelerator.num_processes,
+        "data": {name: {"rows": len(split), "sha256": task.fingerprint(split)} for name, split in data.splits.items()},
+    }
+
+
+def collect_results(
+    task: Task,
+    arguments: ModelArguments,
+    run: RunArguments,
+    identity: Mapping[str, Any],
+    examples: TokenizedData,
+    progress: Progress,
+    metrics: Mapping[str, Metrics],
+    trained_parameters: int,
+    total_seconds: float,
+) -> dict[str, Any]:
+    """The contents of all_results.json."""
+    vectors = vectors_path(task, arguments)
+    return {
+        "task": task.name,
+        "setting": arguments.setting,
+        "recipe_name": run.recipe or arguments.setting,
+        "source": task.source,
+        "vectors": vectors.name if vectors is not None else None,
+        "trained_parameters": trained_parameters,
+        "metrics": dict(metrics),
+        "texts": {
+            split: {column: asdict(stats) for column, stats in columns.items()}
+            for split, columns in examples.truncation.items()
+        },
+        "best_step": progress.best["step"] if progress.best else None,
+        "steps": progress.step,
+        "command": [Path(sys.argv[0]).name, *sys.argv[1:]],
+        "train_seconds": round(progress.seconds, 1),
+        "total_seconds": round(total_seconds, 1),
+        "tokens_per_second": round(progress.tokens / max(progress.seconds, 1e-9)),
+        "history": progress.history,
+        **identity,
+        "environment": environment(),
+    }
+
+
+def summary(task: Task, results: Mapping[str, Any], output_dir: Path) -> str:
+    """What a run says of itself at its end."""
+    lines = [line for split, metrics in results["metrics"].items() for line in _metric_lines(split, metrics)]
+    if task.baseline:
+        lines.append(f"baseline on validation: {task.baseline}")
+    text = dict(zip(("text", "text_pair"), task.example, strict=False))
+    return "\n".join(
+        [
+            "",
+            *lines,
+            f"The model is in {output_dir}, with its card and its results. Use it:",
+            "import modeling_dsa; from transformers import pipeline; "
+            f"print(pipeline('text-classification', {str(output_dir)!r})({text}))",
+        ]
+    )
+
+
+def _metric_lines(split: str, metrics: Metrics) -> list[str]:
+    told = ("loss", "accuracy", "macro_f1", "majority_accuracy")
+    own = ", ".join(
+        f"{key} {value:,.6g}" for key, value in metrics.items() if isinstance(value, float) and key not in told
+    )
+    if "per_class" not in metrics:
+        return [f"{split}: {own}"]
+    by_class = ", ".join(f"{label} {scores['f1']:.1%}" for label, scores in metrics["per_class"].items())
+    return [
+        f"{split}: accuracy {metrics['accuracy']:.1%}, macro F1 {metrics['macro_f1']:.1%}; "
+        f"the majority class gives {metrics['majority_accuracy']:.1%}",
+        f"{split}: F1 {by_class}" + (f"; {own}" if own else ""),
+    ]

@@ -1,0 +1,134 @@
+"""Examples that are put together from distinct texts: the tokenizer's own, to the last id."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from datasets import Dataset
+from small_models import small_config
+from small_runs import pairs, small_tokenizer
+from torch.utils.data import DataLoader
+
+from modeling_dsa import DSAForNLI
+from modeling_dsa.encoding.encoder import token_ids
+from run_glue_style.tasks.distinct_texts import distinct_texts
+from run_glue_style.training.batches import PaddingCollator
+from run_glue_style.training.tokenized_examples import (
+    TokenizedExamples,
+    TokenizedTexts,
+    TruncationStats,
+    truncation_stats,
+)
+
+ODD = ["", " ", "\u200b", "A man.", "a [SEP] b", "[PAD] zzzunknown", "“Curly” – it's 1,000…", "A man."]
+COLUMNS = ("premise", "hypothesis")
+
+
+def make(
+    data: dict[str, Dataset], columns: Sequence[str] = COLUMNS, max_tokens: int | None = None
+) -> dict[str, TokenizedExamples]:
+    texts = distinct_texts(data, columns)
+    tokenizer = small_tokenizer()
+    tokenized = TokenizedTexts(tokenizer, *token_ids(tokenizer, texts.texts), len(columns), max_tokens)
+    return {
+        name: TokenizedExamples(tokenized, [texts.indices[name][column] for column in columns], split["label"][:])
+        for name, split in data.items()
+    }
+
+
+def as_lists(example: dict[str, Any]) -> dict[str, Any]:
+    return {name: np.asarray(value).tolist() for name, value in example.items()}
+
+
+@pytest.fixture(scope="module")
+def data() -> dict[str, Dataset]:
+    odd = [{"premise": first, "hypothesis": second, "label": 1} for first in ODD for second in ODD]
+    train = Dataset.from_list([*pairs("train"), *odd])
+    return {"train": train.select(range(len(train) - 1, -1, -1)), "test": Dataset.from_list(pairs("validation"))}
+
+
+@pytest.mark.parametrize("columns", [COLUMNS, ("hypothesis",)], ids=["pairs", "sentences"])
+def test_examples_are_those_of_the_tokenizer(data: dict[str, Dataset], columns: tuple[str, ...]) -> None:
+    tokenizer = small_tokenizer()
+    for name, examples in make(data, columns).items():
+        # In a batch, for a single pair whose second text is empty counts as one text.
+        expected: dict[str, Any] = dict(tokenizer(*(data[name][column][:] for column in columns)))
+        expected["labels"] = data[name]["label"][:]
+        assert len(examples) == len(data[name])
+        for number, example in enumerate(examples):
+            assert as_lists(example) == {key: values[number] for key, values in expected.items()}
+
+
+@pytest.mark.parametrize("limit", [1, 2, 5])
+def test_examples_without_the_tokens_that_a_model_does_not_read_give_the_same(
+    data: dict[str, Dataset], limit: int
+) -> None:
+    settings: dict[str, Any] = {
+        "sentences_per_row": 2,
+        "max_sentence_words": limit,
+        "vocab_size": len(small_tokenizer()),
+    }
+    model = DSAForNLI(small_config(**settings)).eval()
+    whole, cut = make(data)["train"], make(data, max_tokens=limit)["train"]
+    assert sum(len(example["input_ids"]) for example in cut) < sum(len(example["input_ids"]) for example in whole)
+    collate = PaddingCollator(small_tokenizer().pad_token_id)
+    with torch.no_grad():
+        expected, logits = (model(**collate(list(examples))).logits for examples in (whole, cut))
+    torch.testing.assert_close(logits, expected)
+    assert truncation_stats(cut, 0, limit) == truncation_stats(whole, 0, limit)
+
+
+@pytest.mark.parametrize("columns", [COLUMNS, ("hypothesis",)], ids=["pairs", "sentences"])
+@pytest.mark.parametrize("limit", [None, 2])
+def test_batch_is_that_of_its_examples(data: dict[str, Dataset], columns: tuple[str, ...], limit: int | None) -> None:
+    examples = make(data, columns, limit)["train"]
+    collate = PaddingCollator(small_tokenizer().pad_token_id)
+    wordless = [
+        number for number, example in enumerate(data["train"]) if example["premise"] == example["hypothesis"] == ""
+    ]
+    for chosen in ([5], wordless, [7, 3, 3, *range(0, len(examples), 3)], list(range(len(examples)))):
+        found, expected = collate(examples.__getitems__(chosen)), collate([examples[number] for number in chosen])
+        assert found.keys() == expected.keys()
+        for name in expected:
+            assert found[name].dtype == torch.long
+            assert torch.equal(found[name], expected[name])
+
+
+def test_loaders_fetch_whole_batches(data: dict[str, Dataset]) -> None:
+    examples: Any = make(data)["train"]
+    batches = list(DataLoader(examples, 16, collate_fn=type))
+    assert set(batches) == {TokenizedExamples}
+    assert len(batches) == -(-len(examples) // 16)
+
+
+def test_slices_and_sorting(data: dict[str, Dataset]) -> None:
+    examples = make(data)["test"]
+    lists = [as_lists(example) for example in examples]
+    assert list(map(as_lists, examples[3:9:2])) == lists[3:9:2]
+    together = examples[:7].sorted_by(np.asarray([0, 1, 2, 0, 1, 2, 0]))
+    assert list(map(as_lists, together)) == [lists[place] for place in (0, 3, 6, 1, 4, 2, 5)]
+
+
+def test_truncation_stats_count_distinct_texts() -> None:
+    texts = ["a b c d e", "a b", "a b c d e", "a b c d"]
+    data = {"train": Dataset.from_dict({"premise": texts, "hypothesis": ["a"] * 4, "label": [0] * 4})}
+    examples = make(data)["train"]
+    assert truncation_stats(examples, 0, None) == TruncationStats(
+        texts=3, tokens=11, longest=5, truncated=0, unread_share=0.0
+    )
+    assert truncation_stats(examples, 0, 3) == TruncationStats(
+        texts=3, tokens=11, longest=5, truncated=2, unread_share=3 / 11
+    )
+    assert truncation_stats(examples, 0, 5) == truncation_stats(examples, 0, None)
+    assert truncation_stats(examples, 1, 1) == TruncationStats(
+        texts=1, tokens=1, longest=1, truncated=0, unread_share=0.0
+    )
+
+
+def test_text_without_a_token_is_read_in_full() -> None:
+    data = {"train": Dataset.from_dict({"premise": [" "], "hypothesis": [""], "label": [0]})}
+    assert truncation_stats(make(data)["train"], 0, 1) == TruncationStats(
+        texts=1, tokens=0, longest=0, truncated=0, unread_share=0.0
+    )
