@@ -60,7 +60,7 @@ class Comparison:
 
     def title(self) -> str:
         """What the table shows."""
-        trial = " Only a quick trial: a few updates on few rows show that everything works." if self.quick else ""
+        trial = " Only a quick trial: a few updates on few examples show that everything works." if self.quick else ""
         return f"{self.table.title}: our runs beside the published figures.{trial}"
 
     def cell(self, system: str, column: str) -> Cell:
@@ -132,14 +132,14 @@ class Comparison:
             f"Recipe: {self._grouped(_recipe)}.",
             f"Options: {self._grouped(self._options)}.",
             f"Published: {table.source}, with {used.vectors}"
-            + (f" and {used.train_rows:,} training rows." if used.train_rows else "."),
+            + (f" and {used.train_examples:,} training examples." if used.train_examples else "."),
         ]
         runs = [of_setting[0] for of_setting in self.runs.values()]
         others = []
         if not all(re.search(used.vectors_file, run["vectors"] or "", flags=re.IGNORECASE) for run in runs):
             others.append("word vectors")
-        if used.train_rows and any(run["data"]["train"]["rows"] != used.train_rows for run in runs):
-            others.append("training rows")
+        if used.train_examples and any(run["data"]["train"]["examples"] != used.train_examples for run in runs):
+            others.append("training examples")
         if others:
             sentences.append(f"Ours have other {' and '.join(others)}, so the two are not directly comparable.")
         return " ".join([*sentences, table.note]).strip()
@@ -188,8 +188,8 @@ def _refuse_differences(setting: str, runs: Sequence[Run]) -> None:
 
 
 def _data(run: Run) -> str:
-    rows = ", ".join(f"{split['rows']:,} {name}" for name, split in run["data"].items())
-    return f"{run['source']}, {rows} rows"
+    counts = ", ".join(f"{split['examples']:,} {name}" for name, split in run["data"].items())
+    return f"{run['source']}, {counts} examples"
 
 
 def _vectors(run: Run) -> str:

@@ -26,6 +26,7 @@ from modeling_dsa.shipped.files import CARD_TEMPLATE
 from run_glue_style.tasks import nli as nli_data
 from run_glue_style.tasks import sst as sst_data
 from run_glue_style.tasks import stance as stance_data
+from run_glue_style.tasks.task import Task
 from run_glue_style.training.entry import run_script
 from run_glue_style.training.recipe import TrainingRecipe
 
@@ -402,6 +403,7 @@ def _kind(config: DSAConfig) -> str:
 def _told_options(recipe: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Options of a recipe that are not the defaults, or that everybody asks for."""
     defaults = {option.name: option.default for option in fields(TrainingRecipe)}
+    defaults["metric_for_best_model"] = Task.metric_for_best_model
     return [
         (name, f"{value:g}" if isinstance(value, float) else str(value))
         for name, value in recipe.items()

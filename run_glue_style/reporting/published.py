@@ -41,12 +41,12 @@ class PublishedWith:
     Attributes:
         vectors: Word vectors, in words.
         vectors_file: A pattern that the name of their file matches, in lower or upper case.
-        train_rows: Rows of the training split; None where the paper does not say.
+        train_examples: Examples of the training split; None where the paper does not say.
     """
 
     vectors: str
     vectors_file: str
-    train_rows: int | None = None
+    train_examples: int | None = None
 
 
 @dataclass(frozen=True)

@@ -243,7 +243,7 @@ class Trainer:
             # Gradients are averaged over the processes.
             loss = loss * (len(batch["labels"]) * accelerator.num_processes / examples)
             accelerator.backward(loss)
-        return loss.item()
+        return float(loss.detach())
 
     @torch.inference_mode()
     def _evaluate(self, loader: DataLoader[Any]) -> Metrics:

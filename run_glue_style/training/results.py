@@ -42,7 +42,9 @@ def run_identity(
         "seed": run.seed,
         "mixed_precision": accelerator.mixed_precision,
         "processes": accelerator.num_processes,
-        "data": {name: {"rows": len(split), "sha256": task.fingerprint(split)} for name, split in data.splits.items()},
+        "data": {
+            name: {"examples": len(split), "sha256": task.fingerprint(split)} for name, split in data.splits.items()
+        },
     }
 
 

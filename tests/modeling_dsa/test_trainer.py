@@ -17,7 +17,7 @@ import torch
 import torch.nn.functional as F
 from loopback_hub import LoopbackHub
 from small_models import ENCODER_CASES, POOLING_CASES, small_config
-from small_runs import SMALL_SIZES, Row, pairs, same_tensors, small_tokenizer, tokenized
+from small_runs import SMALL_SIZES, Example, pairs, same_tensors, small_tokenizer, tokenized
 from torch import Tensor
 from transformers import (
     AutoModelForSequenceClassification,
@@ -56,7 +56,7 @@ def _short_collections() -> Iterator[None]:
     gc.unfreeze()
 
 
-def rows_of(split: str, count: int, sentences_per_row: int) -> list[Row]:
+def rows_of(split: str, count: int, sentences_per_row: int) -> list[Example]:
     """Pairs, or premises under the labels of their pairs."""
     if sentences_per_row == 2:
         return tokenized(split, count)
@@ -101,7 +101,7 @@ def trainer_of(changes: dict[str, Any], folder: Path, **arguments: Any) -> Any: 
     )
 
 
-def logits_of(model: torch.nn.Module, rows: list[Row]) -> Tensor:
+def logits_of(model: torch.nn.Module, rows: list[Example]) -> Tensor:
     """Logits of rows that are read one by one."""
     with torch.no_grad():
         names = [name for name in rows[0] if name != "labels"]

@@ -87,7 +87,7 @@ def test_interrupted_table_goes_on_and_is_not_made_twice(
     table = (folder / "table.md").read_text("utf-8")
     assert table == table_of(folder) == printed.removesuffix("\n")
     assert "quick trial" in table.splitlines()[0]
-    assert "200 train, 200 validation, 200 test rows" in table
+    assert "200 train, 200 validation, 200 test examples" in table
     assert "--max_train_samples 512" in table
     assert (run / "model.safetensors").is_file()
 

@@ -21,7 +21,7 @@ import torch
 from safetensors.torch import load_file
 from small_runs import (
     SMALL_SIZES,
-    Row,
+    Example,
     as_words,
     logged_error,
     pairs,
@@ -99,11 +99,11 @@ def test_results_have_all_that_a_repetition_needs(finished: Path, files: dict[st
     assert results["model"]["embedding_size"] == WIDTH
     loaded = load_files({split: files[f"{split}_file"] for split in COUNTS}, NLI)
     assert results["data"] == {
-        split: {"rows": COUNTS[split], "sha256": NLI.fingerprint(rows)} for split, rows in loaded.items()
+        split: {"examples": COUNTS[split], "sha256": NLI.fingerprint(rows)} for split, rows in loaded.items()
     }
     assert results["environment"]["torch"] == torch.__version__
     assert results["train_seconds"] > 0
-    assert results["words_per_second"] > 0
+    assert results["tokens_per_second"] > 0
     assert results["steps"] == 10 * 10
     assert results["best_step"] in [record["step"] for record in results["history"]]
     best = max(record["validation_accuracy"] for record in results["history"])
@@ -220,14 +220,14 @@ def test_going_on_from_a_model(finished: Path, files: dict[str, Any], tmp_path: 
     results = read_results(tmp_path)
     assert results["start"] == str(finished)
     assert results["vectors"] is None
-    assert results["data"]["train"]["rows"] == 64
+    assert results["data"]["train"]["examples"] == 64
     assert results["model"]["hidden_size"] == 16
     before, after = (load_file(folder / "model.safetensors") for folder in (finished, tmp_path))
     assert torch.equal(before["dsa.embed_tokens.weight"], after["dsa.embed_tokens.weight"])
     torch.testing.assert_close(before["classifier.1.weight"], after["classifier.1.weight"])
 
 
-def write_split(path: Path, rows: list[Row]) -> None:
+def write_split(path: Path, rows: list[Example]) -> None:
     named = [{**row, "label": LABEL_NAMES[row["label"]]} for row in rows]
     if path.suffix == ".parquet":
         pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), path)
@@ -273,7 +273,7 @@ def test_data_set_by_name_with_its_own_order_of_classes_and_a_hidden_test_split(
     options = one_update(files, dataset_name=folder, train_file=None, validation_file=None, test_file=None)
     assert run_nli(options | {"output_dir": tmp_path / "run"}) == 0
     results = read_results(tmp_path / "run")
-    assert {name: split["rows"] for name, split in results["data"].items()} == {"train": 40, "validation": 30}
+    assert {name: split["examples"] for name, split in results["data"].items()} == {"train": 40, "validation": 30}
     assert results["source"] == str(folder)
 
 
@@ -406,8 +406,8 @@ def test_script_trains_on_the_sample_from_a_checkout_that_is_not_installed(tmp_p
     options = QUICK | {"max_train_samples": 128, "num_train_epochs": 1, "evaluations_per_epoch": 1}
     written = end(start(tmp_path, *LAUNCH, "--num_processes", 1, "--cpu", SCRIPT, *as_words(options)))
     results = read_results(tmp_path / "runs" / "dsa-single-snli")
-    assert results["data"]["validation"]["rows"] == 9842
-    assert results["data"]["test"]["rows"] == 9824
+    assert results["data"]["validation"]["examples"] == 9842
+    assert results["data"]["test"]["examples"] == 9824
     assert results["vectors"] == "glove.6B.100d.sample.zip"
     assert "baseline on validation: static-cnn-snli" in written
     assert "pipeline('text-classification', 'runs/dsa-single-snli')" in written
@@ -440,7 +440,7 @@ def test_killed_and_interrupted_process_goes_on_to_the_same_model(tmp_path: Path
     assert "Going on from" in end(start(tmp_path, *words["stopped"]))
     whole, stopped = (read_results(tmp_path / name) for name in ("whole", "stopped"))
     for results in (whole, stopped):
-        for varying in ("train_seconds", "total_seconds", "words_per_second", "command"):
+        for varying in ("train_seconds", "total_seconds", "tokens_per_second", "command"):
             del results[varying]
     assert whole == stopped
     weights = [load_file(tmp_path / name / "model.safetensors") for name in ("whole", "stopped")]

@@ -89,7 +89,7 @@ def test_run_learns_from_trees_and_saves_a_model_that_loads(
     assert results["source"] == "train.txt, validation.txt, test.txt"
     assert results["vectors"] == "vectors.txt"
     assert results["data"] == {
-        name: {"rows": len(split), "sha256": SST[classes].fingerprint(split)} for name, split in data.items()
+        name: {"examples": len(split), "sha256": SST[classes].fingerprint(split)} for name, split in data.items()
     }
     if classes == 5:
         assert {name: len(split) for name, split in data.items()} == COUNTS
@@ -108,7 +108,7 @@ def test_run_learns_from_trees_and_saves_a_model_that_loads(
 
 def test_phrases_are_training_rows_only(tmp_path: Path, files: dict[str, Any]) -> None:
     assert run_sst(files | {"output_dir": tmp_path, "max_train_steps": 2}, "--phrases") == 0
-    rows = {name: split["rows"] for name, split in read_results(tmp_path)["data"].items()}
+    rows = {name: split["examples"] for name, split in read_results(tmp_path)["data"].items()}
     paths = {split: files[f"{split}_file"] for split in COUNTS}
     assert rows == {name: len(split) for name, split in load_sst_files(paths, 2, phrases=True).items()}
     sentences = {name: len(split) for name, split in load_sst_files(paths, 2).items()}

@@ -101,8 +101,8 @@ def test_results_say_what_was_run(finished: tuple[Path, str]) -> None:
     assert results["model"]["sentences_per_row"] == 2
     assert results["model"]["id2label"] == {str(number): name for number, name in enumerate(LABEL_NAMES)}
     assert list(results["data"]) == ["train", "validation", "test"]
-    assert results["data"]["test"]["rows"] == 3 * (12 + 4 * 2)
-    assert results["data"]["train"]["rows"] == 8 * (12 + 4 * 7)
+    assert results["data"]["test"]["examples"] == 3 * (12 + 4 * 2)
+    assert results["data"]["train"]["examples"] == 8 * (12 + 4 * 7)
     assert results["vectors"] == "vectors.txt"
     best = max(record["validation_fnc_relative"] for record in results["history"])
     assert results["metrics"]["validation"]["fnc_relative"] == best
@@ -121,8 +121,8 @@ def test_closing_words_have_the_official_score_and_each_class(finished: tuple[Pa
 def test_without_a_limit_every_word_is_read(finished: tuple[Path, str]) -> None:
     folder, written = finished
     texts = read_results(folder)["texts"]["test"]
-    assert texts["headline"] == {"texts": 9, "words": 45, "longest": 5, "longer": 0, "unread_words": 0.0}
-    assert (texts["body"]["texts"], texts["body"]["longer"], texts["body"]["unread_words"]) == (12, 0, 0.0)
+    assert texts["headline"] == {"texts": 9, "tokens": 45, "longest": 5, "truncated": 0, "unread_share": 0.0}
+    assert (texts["body"]["texts"], texts["body"]["truncated"], texts["body"]["unread_share"]) == (12, 0, 0.0)
     assert f"Every word is read; the longest text has {texts['body']['longest']} words." in written
 
 
@@ -131,10 +131,10 @@ def test_effect_of_a_limit_is_reported(tmp_path: Path, files: dict[str, Any], ca
     options = QUICK | files | {"output_dir": tmp_path, "max_sentence_words": 6, "max_train_steps": 1}
     assert run_stance(options) == 0
     texts = read_results(tmp_path)["texts"]
-    assert (texts["train"]["body"]["texts"], texts["train"]["body"]["longer"]) == (32, 32)
-    assert texts["train"]["headline"]["longer"] == 0
+    assert (texts["train"]["body"]["texts"], texts["train"]["body"]["truncated"]) == (32, 32)
+    assert texts["train"]["headline"]["truncated"] == 0
     words = texts["test"]["body"]["words"]
-    assert texts["test"]["body"]["unread_words"] == pytest.approx((words - 12 * 6) / words)
+    assert texts["test"]["body"]["unread_share"] == pytest.approx((words - 12 * 6) / words)
     assert re.search(
         r"The first 6 words of each text are read: 52 of 91 texts are longer, the longest has \d+ words, and "
         r"\d\d\.\d% of all words are not read\.",
@@ -157,7 +157,7 @@ def test_four_files_are_like_a_folder_and_one_may_lie_elsewhere(
     expected = read_results(finished[0])["data"]
     assert read_results(tmp_path / "four")["data"] == expected
     mixed = read_results(tmp_path / "mixed")["data"]
-    assert mixed["test"]["rows"] == 20
+    assert mixed["test"]["examples"] == 20
     assert {name: mixed[name] for name in ("train", "validation")} == {
         name: expected[name] for name in ("train", "validation")
     }

@@ -27,7 +27,7 @@ def results(setting: str, seed: int, accuracy: float, **changes: Any) -> dict[st
         "recipe": {"num_train_epochs": 6.0, "max_train_steps": None},
         "seed": seed,
         "mixed_precision": "no",
-        "data": {"train": {"rows": 9000, "sha256": "a"}, "test": {"rows": 1000, "sha256": "b"}},
+        "data": {"train": {"examples": 9000, "sha256": "a"}, "test": {"examples": 1000, "sha256": "b"}},
         **changes,
     }
 

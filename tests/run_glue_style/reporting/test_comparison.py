@@ -62,22 +62,22 @@ def test_a_row_of_fnc_has_all_figures() -> None:
 def test_notes_say_how_both_were_made() -> None:
     notes = compare("snli", *seeds("dsa-single-snli", [0.6])).as_markdown().splitlines()[-1]
     for text in (
-        "Data: some.jsonl, 9,000 train, 1,000 test rows.",
+        "Data: some.jsonl, 9,000 train, 1,000 test examples.",
         "Word vectors: glove.6B.zip, 100 numbers a word.",
         "Recipe: modern, 6 epochs.",
         "Options: `--cpu`.",
-        "Table 1, with GloVe 840B 300d and 549,367 training rows.",
-        "Ours have other word vectors and training rows, so",
+        "Table 1, with GloVe 840B 300d and 549,367 training examples.",
+        "Ours have other word vectors and training examples, so",
     ):
         assert text in notes
 
 
 def test_notes_say_nothing_of_differences_that_are_none() -> None:
-    like_the_paper = {"vectors": "glove.840B.300d.zip", "data": {"train": {"rows": 549367}}}
+    like_the_paper = {"vectors": "glove.840B.300d.zip", "data": {"train": {"examples": 549367}}}
     notes = compare("snli", results("dsa-single-snli", 0, 0.6, **like_the_paper)).notes()
     assert "comparable" not in notes
-    other_rows = results("dsa-single-snli", 0, 0.6, vectors="glove.840B.300d.zip")
-    assert "Ours have other training rows, so" in compare("snli", other_rows).notes()
+    other_examples = results("dsa-single-snli", 0, 0.6, vectors="glove.840B.300d.zip")
+    assert "Ours have other training examples, so" in compare("snli", other_examples).notes()
     assert "Ours have other word vectors, so" in compare("sst", *seeds("bilstm-sst2", [0.8])).notes()
 
 
@@ -120,7 +120,7 @@ def test_json_has_the_same_figures() -> None:
         (results("dsa-single-snli", 1, 0.6, mixed_precision="bf16"), "differ in their mixed_precision"),
         (results("dsa-single-snli", 1, 0.6, vectors="other.zip"), "differ in their vectors"),
         (
-            results("static-cnn-snli", 0, 0.6, data={"train": {"rows": 9000, "sha256": "c"}}),
+            results("static-cnn-snli", 0, 0.6, data={"train": {"examples": 9000, "sha256": "c"}}),
             "dsa-single-snli and static-cnn-snli have different data",
         ),
     ],
@@ -132,10 +132,10 @@ def test_runs_that_do_not_belong_together_are_refused(second: dict[str, Any], me
 
 def test_parts_may_have_different_data() -> None:
     command = ["run_sst.py", "--classes", "5", "--cpu"]
-    fine = results("bilstm-sst5", 0, 0.4, data={"train": {"rows": 8544}}, command=command)
+    fine = results("bilstm-sst5", 0, 0.4, data={"train": {"examples": 8544}}, command=command)
     notes = compare("sst", results("bilstm-sst2", 0, 0.8), fine).notes()
     assert "Options: `--cpu`." in notes  # the columns say the number of classes
-    assert "8,544 train rows (bilstm-sst5)" in notes
+    assert "8,544 train examples (bilstm-sst5)" in notes
 
 
 def test_without_options() -> None:

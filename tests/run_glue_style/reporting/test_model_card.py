@@ -102,7 +102,7 @@ def unexplained(card: ModelCard, results: Mapping[str, Any], config: DSAConfig) 
         if isinstance(leaf, int | float):
             known |= {f"{leaf:,}", f"{leaf:g}", f"{100 * leaf:.1f}", f"{100 * leaf:.2f}", f"{leaf:.2f}"}
     for table in published:
-        known.add(f"{table['published_with']['train_rows'] or 0:,}")
+        known.add(f"{table['published_with']['train_examples'] or 0:,}")
     return set(re.findall(r"(?<![\w.,-])\d+(?:,\d{3})*(?:\.\d+)*(?!\w)", text)) - known
 
 
@@ -184,7 +184,9 @@ def test_metadata_say_what_it_is(path: str, datasets: list[str] | None, tag: str
 
 def test_a_data_set_of_the_hub_is_named() -> None:
     results = saved("snli/dsa-multiple-snli") | {"source": "nyu-mll/multi_nli"}
-    results["data"] = {name: {"rows": part["rows"], "sha256": "other"} for name, part in results["data"].items()}
+    results["data"] = {
+        name: {"examples": part["examples"], "sha256": "other"} for name, part in results["data"].items()
+    }
     card = card_of(results)
     assert metadata(card)["datasets"] == ["nyu-mll/multi_nli"]
     assert "SNLI" not in card.text
@@ -209,7 +211,9 @@ def test_a_model_that_went_on_from_another() -> None:
 
 def test_data_of_ones_own_are_not_taken_for_public_ones() -> None:
     results = saved("sst/dsa-single-sst2") | {"source": "a.csv, b.csv", "vectors": "mine.vec"}
-    results["data"] = {name: {"rows": part["rows"], "sha256": "other"} for name, part in results["data"].items()}
+    results["data"] = {
+        name: {"examples": part["examples"], "sha256": "other"} for name, part in results["data"].items()
+    }
     results["model"] = results["model"] | {"id2label": {"0": "spam", "1": "mail"}, "label2id": {"spam": 0, "mail": 1}}
     card = card_of(results)
     assert not {"datasets", "language"} & set(metadata(card))

@@ -179,8 +179,8 @@ def test_a_full_disk_under_a_push_in_the_background_is_logged(
 ) -> None:
     hub.add_user("ada", TOKEN)
     trainer = small_trainer(tmp_path)
-    trainer.checkpoints.mkdir()
-    save_file(trainer.unwrapped_model().state_dict(), trainer.checkpoints / "best.safetensors")
+    trainer.checkpoints.folder.mkdir()
+    save_file(trainer.unwrapped_model().state_dict(), trainer.checkpoints.folder / "best.safetensors")
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     with hub.connected(TOKEN):
         hub_run = HubRun(RunArguments(push_to_hub=True, hub_model_id="ada/mine"))
