@@ -44,7 +44,7 @@ from modeling_dsa.text.building import build_model
 from run_glue_style.run_stance import DataArguments, make_task
 from run_glue_style.tasks.stance import LABEL_NAMES
 from run_glue_style.training.arguments import parse_arguments
-from run_glue_style.training.batches import PaddingCollator
+from run_glue_style.training.training_batches import PaddingCollator
 
 QUICK_BATCH = 64
 

@@ -12,8 +12,8 @@ from modeling_dsa.text.tokenization import WordTokenizer, build_tokenizer, count
 from modeling_dsa.text.word_vectors import WordVectors
 from run_glue_style.tasks.distinct_texts import Indices, distinct_texts
 from run_glue_style.tasks.stance import LABEL_NAMES
-from run_glue_style.training.batches import GroupedSampler
 from run_glue_style.training.tokenized_examples import TokenizedExamples, TokenizedTexts
+from run_glue_style.training.training_batches import GroupedSampler
 
 EMBEDDING_SIZE = 100
 VOCABULARY = 25_000  # different words of the synthetic texts at most

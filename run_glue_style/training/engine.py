@@ -23,13 +23,13 @@ from transformers.utils import logging
 
 from .accelerator import derived_seed
 from .batch_norm import recalibrate_batch_norm, share_batch_norm
-from .batches import Batch, GlobalBatches, GroupedSampler, PaddingCollator
 from .checkpoints import Checkpoints
 from .interruption import Interrupted, catch_signals
 from .objective import Metrics, Objective, metric_value
 from .optimizer import make_optimizer, make_scheduler
 from .progress import Progress
 from .recipe import RunArguments, TrainingRecipe
+from .training_batches import Batch, GlobalBatches, GroupedSampler, PaddingCollator
 from .weight_average import WeightAverage
 
 logger = logging.get_logger(__name__)

@@ -8,7 +8,7 @@ import numpy as np
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from .batches import Batch
+from .training_batches import Batch
 
 Metrics: TypeAlias = dict[str, Any]
 ComputeMetrics: TypeAlias = Callable[[np.ndarray, np.ndarray], Metrics]

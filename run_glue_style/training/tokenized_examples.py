@@ -10,7 +10,7 @@ from transformers import PreTrainedTokenizerBase
 
 from run_glue_style.tasks.distinct_texts import Indices
 
-from .batches import label_array
+from .training_batches import label_array
 
 Example: TypeAlias = dict[str, Any]
 

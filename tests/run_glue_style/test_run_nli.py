@@ -291,7 +291,7 @@ def test_data_set_by_name_with_its_own_order_of_classes_and_a_hidden_test_split(
         ({"hidden_size": 0}, "hidden_size must be at least 1, got 0"),
         ({"kernel_sizes": [2]}, "kernel_sizes must be one or more odd numbers"),
         ({"pooling": "mean", "num_attention_heads": 2}, "'mean' has no attention heads: leave num_attention_heads"),
-        ({"setting": None, "vectors": None, "model_name_or_path": "nowhere"}, "nowhere cannot be loaded"),
+        ({"setting": None, "vectors": None, "model_name_or_path": "./nowhere"}, r"\./nowhere is no folder here"),
         ({"mixed_precision": "fp16"}, "fp16 needs a GPU"),
     ],
 )  # fmt: skip

@@ -8,7 +8,7 @@ from lib.snli_like_pairs import HYPOTHESES_BY_TOKENS, PREMISES_BY_TOKENS, Epoch,
 from modeling_dsa import DSAConfig
 from modeling_dsa.packing_dsa import pack, split_pairs
 from modeling_dsa.text.tokenization import build_tokenizer
-from run_glue_style.training.batches import PaddingCollator
+from run_glue_style.training.training_batches import PaddingCollator
 
 
 @pytest.mark.slow

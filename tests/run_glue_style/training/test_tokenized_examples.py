@@ -14,13 +14,13 @@ from torch.utils.data import DataLoader
 from modeling_dsa import DSAForNLI
 from modeling_dsa.encoding.encoder import token_ids
 from run_glue_style.tasks.distinct_texts import distinct_texts
-from run_glue_style.training.batches import PaddingCollator
 from run_glue_style.training.tokenized_examples import (
     TokenizedExamples,
     TokenizedTexts,
     TruncationStats,
     truncation_stats,
 )
+from run_glue_style.training.training_batches import PaddingCollator
 
 ODD = ["", " ", "\u200b", "A man.", "a [SEP] b", "[PAD] zzzunknown", "“Curly” – it's 1,000…", "A man."]
 COLUMNS = ("premise", "hypothesis")

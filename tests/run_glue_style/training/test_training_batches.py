@@ -11,7 +11,7 @@ from small_runs import small_tokenizer, tokenized
 from torch.utils.data import BatchSampler
 from transformers import DataCollatorWithPadding
 
-from run_glue_style.training.batches import GlobalBatches, GroupedSampler, PaddingCollator
+from run_glue_style.training.training_batches import GlobalBatches, GroupedSampler, PaddingCollator
 
 ORDER = [7, 3, 11, 0, 5, 9, 1, 10, 2, 8, 4, 6]
 GENERATOR = np.random.default_rng(0)
