@@ -8,9 +8,9 @@ from torch import Tensor, nn
 
 from modeling_dsa import DSAForNLI
 
+from .batches import Batch
 from .measuring import count_parameters
 from .peers import Side
-from .batches import Batch
 
 TOLERANCE = 1e-4
 

@@ -24,7 +24,7 @@ from run_glue_style.tasks.nli import LABEL_NAMES
 from run_glue_style.training.accelerator import make_accelerator
 from run_glue_style.training.engine import Trainer
 from run_glue_style.training.entry import run_script
-from run_glue_style.training.objective import Classification, ComputeMetrics, Metrics
+from run_glue_style.training.objective import Classification, ComputeMetrics, Metrics, Objective
 from run_glue_style.training.recipe import RunArguments, TrainingRecipe
 
 Example = dict[str, Any]
@@ -92,8 +92,10 @@ def small_trainer(
     folder: Path,
     *,
     train_examples: Sequence[Example] | None = None,
+    validation_examples: Sequence[Example] | None = None,
     groups: Sequence[int] | None = None,
     compute_metrics: ComputeMetrics = accuracy,
+    objective: Objective | None = None,
     run: dict[str, Any] | None = None,
     config: dict[str, Any] | None = None,
     dtype: torch.dtype = torch.float32,
@@ -106,6 +108,9 @@ def small_trainer(
     run_arguments = RunArguments(output_dir=folder, **(defaults | (run or {})))
     settings: dict[str, Any] = {"per_device_train_batch_size": 16, "num_train_epochs": 3, "evaluations_per_epoch": 2}
     arguments = TrainingRecipe(**({**settings, "learning_rate": 5e-3} | recipe))
+    classification = Classification(
+        compute_metrics, arguments.metric_for_best_model or "accuracy", arguments.label_smoothing
+    )
     sizes: dict[str, Any] = {
         "vocab_size": len(small_tokenizer()),
         "sentences_per_row": 2,
@@ -120,10 +125,8 @@ def small_trainer(
         model=model,
         tokenizer=small_tokenizer(),
         train_examples=tokenized("train", 100) if train_examples is None else train_examples,
-        validation_splits={"validation": tokenized("validation", 50)},
-        objective=Classification(
-            compute_metrics, arguments.metric_for_best_model or "accuracy", arguments.label_smoothing
-        ),
+        validation_splits={"validation": validation_examples or tokenized("validation", 50)},
+        objective=objective or classification,
         recipe=arguments,
         run=run_arguments,
         output_dir=folder,

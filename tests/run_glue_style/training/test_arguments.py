@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import pytest
 
 from modeling_dsa import DSAConfig
+from modeling_dsa.shipped.settings import setting_folder
 from run_glue_style.run_nli import DataArguments
 from run_glue_style.training.arguments import parse_arguments
 from run_glue_style.training.recipe import ModelArguments, RunArguments, TrainingRecipe
@@ -79,7 +80,24 @@ def test_setting_brings_its_recipe_and_another_can_take_its_place(write_recipe: 
     assert recipe == TrainingRecipe(schedule="constant")
 
 
-def test_words_may_have_hyphens_and_equals_signs() -> None:
+@pytest.mark.parametrize("in_recipe", [True, False])
+def test_texts_that_a_setting_caps_can_be_read_in_full(in_recipe: bool, write_recipe: WriteRecipe) -> None:
+    capped = setting_folder("dsa-single-fnc1")
+    assert DSAConfig.from_pretrained(capped).max_sentence_words
+    own = ["--recipe", write_recipe("max_sentence_words: null\n")] if in_recipe else ["--max_sentence_words", "none"]
+    overrides = parse("--setting", "dsa-single-fnc1", *own)[4]
+    assert overrides == {"max_sentence_words": None}
+    assert DSAConfig.from_pretrained(capped, **overrides).max_sentence_words is None
+    assert parse("--setting", "dsa-single-fnc1", *own, "--max_sentence_words", "7")[4] == {"max_sentence_words": 7}
+
+
+def test_null_stands_for_what_is_not_given(write_recipe: WriteRecipe) -> None:
+    path = write_recipe("max_train_steps: null\nmetric_for_best_model: null\nmixed_precision: null\n")
+    _, _, recipe, run, _ = parse("--recipe", path)
+    assert (recipe, run) == (TrainingRecipe(), RunArguments(recipe=str(path)))
+
+
+def test_arguments_may_have_equals_signs() -> None:
     assert parse("--learning-rate=0.5")[2].learning_rate == 0.5
 
 
@@ -176,6 +194,8 @@ def test_mistake_is_one_sentence(capsys: pytest.CaptureFixture[str], words: list
         ("learning_rate: high", "invalid float value: 'high'"),
         ("learning_rate: [1, 2]", "no option '2'"),
         ("schedule: plateu", "invalid choice: 'plateu'"),
+        ("learning_rate: null", "learning_rate must have a value, got null"),
+        ("pooling: null", "pooling must have a value, got null"),
         ("evaluations_per_epoch: 0", "evaluations_per_epoch must be at least 1"),
         ("a: [", "is not valid YAML"),
         ("- a", "must map option names to values"),

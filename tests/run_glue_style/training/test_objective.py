@@ -1,0 +1,107 @@
+"""What runs minimise: classes, numbers, and an objective that the trainer has never seen."""
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from small_models import small_config
+from small_runs import accuracy, small_tokenizer, small_trainer, tokenized
+from torch import Tensor, nn
+
+from run_glue_style.training.objective import Classification, Metrics, Regression, metric_value
+from run_glue_style.training.progress import Progress
+from run_glue_style.training.training_batches import Batch
+
+
+def scores(predictions: np.ndarray, references: np.ndarray) -> Metrics:
+    return {"pearson": float(np.corrcoef(predictions, references)[0, 1])}
+
+
+def test_a_regression_learns_numbers(tmp_path: Path) -> None:
+    examples, word = tokenized("train", 100), small_tokenizer().convert_tokens_to_ids("man")
+    for example in examples:
+        example["labels"] = 2.5 if word in example["input_ids"] else -0.5
+    trainer = small_trainer(
+        tmp_path,
+        train_examples=examples,
+        validation_examples=examples,
+        objective=Regression(scores, "pearson"),
+        config={"num_labels": 1, "problem_type": "regression", "embedding_dropout": 0.0, "classifier_dropout": 0.0},
+        num_train_epochs=15,
+    )
+    trainer.train()
+    metrics = trainer.evaluate(examples)
+    assert metrics["pearson"] > 0.8
+    batch = trainer.collate(examples)
+    with torch.no_grad():
+        found = trainer.unwrapped_model()(**batch)  # in eval mode since the evaluation
+    assert metrics["loss"] == pytest.approx(F.mse_loss(found.logits[:, 0], batch["labels"]).item(), abs=1e-6)
+    assert metrics["loss"] == pytest.approx(found.loss.item(), abs=1e-6)
+
+
+@dataclass(frozen=True)
+class Teacher:
+    """Sentence vectors like a teacher's: labels are vectors, and the model gives no logits."""
+
+    metric_for_best_model: str = "cosine"
+
+    def loss(self, model: nn.Module, batch: Batch) -> Tensor:
+        inputs = {name: tensor for name, tensor in batch.items() if name != "labels"}
+        return 1 - F.cosine_similarity(self.predictions(model, inputs), batch["labels"]).mean()
+
+    def predictions(self, model: nn.Module, inputs: Batch) -> Tensor:
+        vectors: Tensor = model.get_submodule("dsa")(**inputs).pooler_output
+        return vectors
+
+    def metrics(self, predictions: Tensor, labels: Tensor) -> Metrics:
+        cosine = F.cosine_similarity(predictions, labels).mean().item()
+        return {"loss": 1 - cosine, "cosine": cosine}
+
+
+def test_a_task_without_classes_trains_too(tmp_path: Path) -> None:
+    size = small_config().sentence_embedding_size
+    vectors = np.random.default_rng(0).normal(size=(3, size))
+    train, validation = tokenized("train", 100), tokenized("validation", 50)
+    for example in [*train, *validation]:
+        example["labels"] = vectors[len(example["input_ids"]) % 3]
+    trainer = small_trainer(
+        tmp_path, train_examples=train, validation_examples=validation, objective=Teacher(), batch_norm_batches=2
+    )
+    history = trainer.train().history
+    assert history[-1]["validation_cosine"] > history[0]["validation_cosine"] + 0.02
+    assert max(record["validation_cosine"] for record in history) == trainer.evaluate(validation)["cosine"]
+
+
+def test_smoothing_replaces_the_cross_entropy_alone(tmp_path: Path) -> None:
+    """The penalty on structured attention, the other part of its loss, stays."""
+    trainer = small_trainer(
+        tmp_path, config={"pooling": "structured", "num_attention_heads": 3, "attention_penalty": 0.3}
+    )
+    model, batch = trainer.unwrapped_model().eval(), trainer.collate(tokenized("train", 40))
+    with torch.no_grad():
+        outputs = model(**batch)
+        loss = Classification(accuracy, "accuracy", label_smoothing=0.2).loss(model, batch)
+    logs = outputs.logits.log_softmax(-1)  # (batch, classes)
+    right = logs[torch.arange(40), batch["labels"]]  # (batch,)
+    smoothed = -(0.8 * right + 0.2 * logs.mean(-1)).mean()
+    penalty = outputs.loss - F.cross_entropy(outputs.logits, batch["labels"])
+    assert penalty > 0
+    assert loss.item() == pytest.approx((smoothed + penalty).item(), abs=1e-5)
+
+
+@pytest.mark.parametrize("name", ["f1", "loss", "per_class"])
+def test_metric_that_is_not_there_is_refused_with_those_that_are(name: str) -> None:
+    metrics = {"loss": 1.0, "accuracy": 0.5, "macro_f1": 0.5, "per_class": {}}
+    with pytest.raises(ValueError, match=f"no metric '{name}' to choose.* give one of accuracy, macro_f1"):
+        metric_value(metrics, name)
+
+
+def test_a_metric_that_is_not_a_number_is_never_the_best_for_long() -> None:
+    progress = Progress()
+    values = [math.nan, math.nan, 0.1, math.nan, 0.2]  # the correlation with a constant is none
+    assert [progress.count_evaluation("pearson", value, 1.0) for value in values] == [True, False, True, False, True]
+    assert progress.stale == 0
