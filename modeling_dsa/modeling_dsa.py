@@ -21,15 +21,17 @@ from .layers_dsa import dropout
 from .packing_dsa import Packing, pack, split_pairs
 from .poolings_dsa import POOLINGS
 from .repository_dsa import automatic_classes, write_repository_files
-from .variational_dsa import INITIAL_LOG_STD, VariationalSelfAttention
+from .variational_dsa import INITIAL_LOG_STD, VariationalSelfAttention, without_samples
 
 if TYPE_CHECKING:
     # Not used here: transformers takes along to a saved model what a search for such lines in this one file finds. Two
     # of them import transformers' pipelines, whose own import may be what has loaded this file.
+    from .batching_dsa import BATCH_SIZE  # noqa: F401
     from .handler import EndpointHandler  # noqa: F401
     from .pairwise_dsa import PairwiseSelfAttention  # noqa: F401
     from .pipeline_dsa import SentenceEmbeddingPipeline  # noqa: F401
     from .pooled_dsa import Pooled  # noqa: F401
+    from .vectors_dsa import batch_vectors  # noqa: F401
 
 
 @dataclass
@@ -246,6 +248,15 @@ class DSAModel(DSAPreTrainedModel):
             self.unfold_embeddings()
         self.embed_tokens = value
         self.apply_freezing()
+
+    def sentence_vectors(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
+        """The vectors of sentences, the same ones each time: a variational pooling takes its prior's mean.
+
+        (batch, tokens) twice -> (batch, m * d_o)
+        """
+        with without_samples():
+            outputs = self(input_ids, attention_mask=attention_mask, output_words=False, return_dict=True)
+        return cast(Tensor, outputs.pooler_output)
 
     @can_return_tuple
     def forward(

@@ -4,6 +4,9 @@ Zhang, Liang and Yilmaz, "Variational Self-attention Model for Sentence Represen
 how one vector z gives weights for n words; `config.latent` has both readings.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import cast
 
 import torch
@@ -17,6 +20,18 @@ from .pooled_dsa import Pooled, at_least_float32, sum_words
 
 # Samples disturb a new model's scores by about a fifth. With sigma = 1 they would be noise through most of a short run.
 INITIAL_LOG_STD = -2.0
+
+_WITHOUT_SAMPLES: ContextVar[bool] = ContextVar("without_samples", default=False)  # other threads may predict with them
+
+
+@contextmanager
+def without_samples() -> Iterator[None]:
+    """Inside the block predictions come from the prior's mean, also where `num_prediction_samples` says otherwise."""
+    token = _WITHOUT_SAMPLES.set(True)
+    try:
+        yield
+    finally:
+        _WITHOUT_SAMPLES.reset(token)
 
 
 def kl_divergence(mean_q: Tensor, log_std_q: Tensor, mean_p: Tensor, log_std_p: Tensor) -> Tensor:
@@ -106,7 +121,7 @@ class VariationalSelfAttention(PairwisePooling):
         features = self.features(self.pairs(words, packing), packing)
         mean, log_std = (at_least_float32(layer(features)) for layer in (self.mean, self.log_std))  # (N or U, latent)
         if not self.training or classes is None:
-            if self.prediction_samples == 0:
+            if self.prediction_samples == 0 or _WITHOUT_SAMPLES.get():
                 return self._pool(mean[None], words, packing)
             return self._pool(_sample(mean, log_std, self.prediction_samples), words, packing)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from datasets import Dataset
 
-from modeling_dsa.encoding.encoder import token_ids
+from modeling_dsa.batching_dsa import token_ids
 from modeling_dsa.text.tokenization import WordTokenizer, build_tokenizer, count_words
 from modeling_dsa.text.word_vectors import WordVectors
 from run_glue_style.tasks.distinct_texts import Indices, distinct_texts
@@ -104,7 +104,7 @@ class Pairs:
         columns = texts.indices[""]
         self.vectors = WordVectors(list(words), vectors)
         self.tokenizer: WordTokenizer = build_tokenizer(words, lowercase=True)
-        self.tokenized = TokenizedTexts(self.tokenizer, *token_ids(self.tokenizer, texts.texts), 2)
+        self.tokenized = TokenizedTexts(self.tokenizer, *token_ids(self.tokenizer.backend_tokenizer, texts.texts), 2)
         self.examples = TokenizedExamples(self.tokenized, [columns["headline"], columns["body"]], data["label"][:])
         self.groups = columns["body"]  # (pairs,)
 

@@ -15,9 +15,10 @@ from safetensors import SafetensorError
 from transformers import AutoConfig, AutoModel, AutoModelForSequenceClassification, AutoTokenizer
 from transformers.utils import logging as transformers_logging
 
+from modeling_dsa.batching_dsa import BATCH_SIZE, DTYPES
 from modeling_dsa.configuration_dsa import DSAConfig
 from modeling_dsa.encoding.bulk import SHARD_SIZE, BulkOptions, Process, check_output, encode_bulk
-from modeling_dsa.encoding.encoder import BATCH_SIZE, DTYPES, SentenceEncoder
+from modeling_dsa.encoding.encoder import SentenceEncoder
 from modeling_dsa.encoding.sources import open_sentences
 from modeling_dsa.files.model_files import replaced_model
 from modeling_dsa.files.text_files import read_texts

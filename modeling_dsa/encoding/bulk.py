@@ -17,7 +17,9 @@ from typing import Any
 import torch
 from tqdm.auto import tqdm
 
-from .encoder import BATCH_SIZE, SentenceEncoder, VectorType
+from modeling_dsa.batching_dsa import BATCH_SIZE, VectorType
+
+from .encoder import SentenceEncoder
 from .sources import SentenceSource
 from .vector_files import Append, made_by, write_npy, write_parquet
 

@@ -8,11 +8,10 @@ import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import matplotlib
 import numpy as np
-import torch
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
@@ -20,7 +19,11 @@ from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 from matplotlib.patches import FancyBboxPatch
 from matplotlib.textpath import text_to_path
-from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from modeling_dsa.files.replacing import replaced_file
+
+from .attention import Scores, read_attention
 
 # Neither date nor version go into the file, so that the same input gives the same bytes.
 _METADATA: dict[str, dict[str, None]] = {
@@ -102,49 +105,28 @@ def attention_rows(
     pairs = model.config.sentences_per_row == 2
     if text_pair is not None and not pairs:
         raise ValueError("This model reads single sentences, but two were given: leave out the second.")
-    batch = tokenizer(text, text_pair, return_offsets_mapping=True)
-    ids: list[int] = batch["input_ids"]
-    offsets: list[tuple[int, int]] = batch.pop("offset_mapping")
-    marks = (tokenizer.pad_token_id, tokenizer.sep_token_id)  # also where they are written in a text
-    sentences = [text] if text_pair is None else [text, text_pair]
-    places = []
-    for number, sentence in enumerate(sentences):
-        words = [
-            place
-            for place, (of, token) in enumerate(zip(batch.sequence_ids(0), ids, strict=True))
-            if of == number and token not in marks
-        ]
-        if not words:
-            raise ValueError(f"There is no word in the sentence {sentence!r}, so nothing to attend to.")
-        places.append(words)
-    was_training = model.training
-    model.train(False)
-    with torch.no_grad():
-        inputs = batch.convert_to_tensors("pt", prepend_batch_axis=True).to(model.device)
-        outputs = model(**inputs, output_attentions=True)
-    model.train(was_training)
-    if not outputs.attentions:
-        raise ValueError(f"Pooling '{model.config.pooling}' has no attention over the words to draw.")
-    weights = outputs.attentions[-1][0].float().cpu().numpy()  # (heads, words)
+    read, scores = read_attention(model, tokenizer, text, text_pair)
+    for part in read:
+        if not part.offsets:
+            raise ValueError(f"There is no word in the sentence {part.text!r}, so nothing to attend to.")
+        if not len(part.weights):
+            raise ValueError(f"Pooling '{model.config.pooling}' has no attention over the words to draw.")
     labels = ["sentence"] if text_pair is None else ["first sentence", "second sentence"]
-    if "logits" in outputs:
-        if pairs and text_pair is None and tokenizer.sep_token_id not in ids:
+    if scores is not None:
+        if pairs and text_pair is None and tokenizer.sep_token_id not in tokenizer(read[0].text)["input_ids"]:
             raise ValueError("This model classifies pairs of sentences, but one was given: give the second too.")
-        labels[-1] += f": {_decision(model.config, outputs.logits[0].float())}"
+        labels[-1] += f": {_decision(scores)}"
     return [
-        AttentionRow(sentence, [offsets[place] for place in words], weights[:, words], label)
-        for sentence, words, label in zip(sentences, places, labels, strict=True)
+        AttentionRow(part.text, part.offsets, part.weights[-1], label) for part, label in zip(read, labels, strict=True)
     ]
 
 
-def _decision(config: PreTrainedConfig, logits: torch.Tensor) -> str:
-    """What a classifier makes of one row's logits (labels,), in words."""
-    if config.num_labels == 1:  # a regression
-        return f"{float(logits):.3g}"
-    several = config.problem_type == "multi_label_classification"
-    shares = logits.sigmoid() if several else logits.softmax(-1)  # (labels,)
-    names = cast(dict[int, str], config.id2label)  # a config turns the keys into numbers
-    return f"{names[int(shares.argmax())]} {float(shares.max()):.0%}"
+def _decision(scores: Scores) -> str:
+    """What a classifier makes of a text, in words."""
+    best = int(scores.values.argmax())
+    if scores.function == "none":
+        return f"{scores.values[best]:.3g}"
+    return f"{scores.labels[best]} {scores.values[best]:.0%}"
 
 
 def draw_attention(rows: Sequence[AttentionRow], path: str | os.PathLike[str], title: str | None = None) -> Path:
@@ -176,10 +158,8 @@ def draw_attention(rows: Sequence[AttentionRow], path: str | os.PathLike[str], t
         buffer = io.BytesIO()
         dpi = min(150.0, _TALLEST_PNG / figure.get_figheight())
         figure.savefig(buffer, format=ending[1:], dpi=dpi, metadata=_METADATA[ending])
-    path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
-    beside.write_bytes(buffer.getvalue())
-    beside.replace(path)
+    with replaced_file(path) as beside:
+        beside.write_bytes(buffer.getvalue())
     return path
 
 

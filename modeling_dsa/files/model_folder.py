@@ -33,6 +33,15 @@ def read_config(source: str | PathLike[str]) -> dict[str, Any]:
     return cast(dict[str, Any], config)
 
 
+def holds_model(folder: Path) -> bool:
+    """Whether a folder here holds a model of this family."""
+    try:
+        read_config(folder)
+    except (OSError, ValueError):
+        return False
+    return True
+
+
 def load_as_saved(source: str | PathLike[str]) -> "DSAPreTrainedModel":
     """Load the classifier of a classifier's folder or repository, or else the encoder.
 

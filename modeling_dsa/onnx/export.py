@@ -27,11 +27,12 @@ from onnxruntime.quantization import (
 from onnxruntime.quantization.onnx_model import ONNXModel
 from torch import Tensor, nn
 
+from modeling_dsa.explain.scores import score_function
 from modeling_dsa.files.model_folder import load_as_saved
 from modeling_dsa.modeling_dsa import DSAPreTrainedModel
 
 from .layers import ONNX_ENCODERS
-from .session import FILE, INPUTS, METADATA, QUANTIZED_FILE, score_function
+from .session import FILE, INPUTS, METADATA, QUANTIZED_FILE
 
 Arrays = dict[str, npt.NDArray[Any]]
 

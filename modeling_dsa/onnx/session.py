@@ -1,35 +1,37 @@
 """Use an exported model with onnxruntime: sentences in, vectors or classes out.
 
-This file needs numpy, onnxruntime, tokenizers and, for models on the Hub, huggingface_hub. Copied out of the package it
-works alone, where there is no torch.
+It works where there is neither torch nor transformers: numpy, onnxruntime, tokenizers and huggingface_hub are enough.
 """
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 import onnxruntime
 from tokenizers import Tokenizer
+
+from modeling_dsa.batching_dsa import (
+    BATCH_SIZE,
+    Batch,
+    Text,
+    TextBatches,
+    Vectors,
+    VectorType,
+    compute_in_batches,
+    encode_sentences,
+)
+from modeling_dsa.explain.scores import logits_to_scores
 
 FOLDER = "onnx"
 FILE, QUANTIZED_FILE = "model.onnx", "model_quantized.onnx"  # as optimum and transformers.js call them
 INPUTS = ("input_ids", "attention_mask", "token_type_ids")
 METADATA = "dsa"  # what the file says of itself, as JSON
 
-Text = str | tuple[str, str] | Mapping[str, str]
-
-
-def score_function(problem_type: str | None, num_labels: int) -> str:
-    """How logits become scores, as in transformers' pipeline: "softmax", "sigmoid" or "none"."""
-    if problem_type == "regression":
-        return "none"
-    return "sigmoid" if problem_type == "multi_label_classification" or num_labels == 1 else "softmax"
+TextInput: TypeAlias = Text | Mapping[str, str]
 
 
 class OnnxModel:
@@ -65,8 +67,6 @@ class OnnxModel:
             raise ValueError(f"{file} does not say what it is: give a file that `dsa onnx` wrote.")
         self.about: dict[str, Any] = json.loads(about)
         self.tokenizer = Tokenizer.from_file(str(tokenizer))
-        self.tokenizer.no_padding()
-        self.tokenizer.no_truncation()
 
     @classmethod
     def from_pretrained(
@@ -107,44 +107,45 @@ class OnnxModel:
         self,
         sentences: str | Sequence[str],
         *,
-        batch_size: int = 64,
+        batch_size: int = BATCH_SIZE,
         normalize: bool = False,
-        dtype: Literal["float32", "float16"] = "float32",
+        dtype: VectorType = "float32",
         progress: bool = False,
-    ) -> npt.NDArray[Any]:
-        """Vectors of sentences, which do not depend on what else is encoded.
+    ) -> Vectors:
+        """Vectors of sentences, as [`SentenceEncoder`] gives them: every option means the same.
 
         Args:
-            sentences: One sentence, or several.
-            batch_size: Sentences that are computed at a time.
-            normalize: Give the vectors length 1; that of a sentence without words stays 0.
-            dtype: Of the vectors.
+            sentences: A sentence, or any number of them.
+            batch_size: Sentences that are computed at a time by a thread; fewer where they are longer than 16 tokens,
+                or where a thread would have nothing to do.
+            normalize: Give each vector the length 1; a vector of zeros stays.
+            dtype: Of the result: "float32", "float16" or "int8".
             progress: Show a bar.
 
         Returns:
-            (sentences, m * d_o), or (m * d_o,) for one sentence.
+            (m * d_o,) for one sentence, else (sentences, m * d_o).
 
         Raises:
             ValueError: One of `sentences` is no string, or an option has no such value.
         """
-        if dtype not in ("float32", "float16"):
-            raise ValueError(f"There are no vectors of dtype {dtype!r} here: give float32 or float16.")
-        several = [sentences] if isinstance(sentences, str) else list(sentences)
-        width = next(output.shape[1] for output in self.session.get_outputs() if output.name == "pooler_output")
-        vectors: npt.NDArray[Any] = np.zeros((len(several), width), dtype)
-        for numbers, found in self._run(several, "pooler_output", batch_size, progress):
-            if normalize:
-                found = found / np.maximum(np.linalg.norm(found, axis=1, keepdims=True), 1e-12)
-            vectors[numbers] = found
-        shape = vectors.shape[1:] if isinstance(sentences, str) else vectors.shape
-        return vectors.reshape(shape)
+        return encode_sentences(
+            self.tokenizer,
+            sentences,
+            lambda batch: self._run(batch, "pooler_output"),
+            self._width("pooler_output"),
+            batch_size=batch_size,
+            normalize=normalize,
+            dtype=dtype,
+            threads=self.threads,
+            progress=progress,
+        )
 
-    def classify(self, texts: Text | Sequence[Text], *, batch_size: int = 64) -> list[dict[str, Any]]:
+    def classify(self, texts: TextInput | Sequence[TextInput], *, batch_size: int = BATCH_SIZE) -> list[dict[str, Any]]:
         """The most likely class of each text or pair, as transformers' "text-classification" gives it.
 
         Args:
             texts: A text, a pair, as a tuple or as {"text": ..., "text_pair": ...}, or a list of either.
-            batch_size: Texts that are computed at a time.
+            batch_size: Texts that are computed at a time by a thread.
 
         Returns:
             {"label": its name, "score": its probability} for each.
@@ -154,65 +155,29 @@ class OnnxModel:
         """
         if not self.labels:
             raise ValueError(f"{self.about['name']} is no classifier: it has vectors only, by encode().")
-        several = [texts] if isinstance(texts, str | tuple | Mapping) else list(texts)
-        found: list[dict[str, Any]] = [{}] * len(several)
-        for numbers, logits in self._run([_as_input(text) for text in several], "logits", batch_size, False):
-            for number, scores in zip(numbers, self._scores(logits), strict=True):
-                best = int(scores.argmax())
-                found[number] = {"label": self.labels[best], "score": float(scores[best])}
+        several = [texts] if isinstance(texts, str | tuple | Mapping) else texts
+        batches = TextBatches(self.tokenizer, [_pair(text) for text in several], batch_size, at_a_time=self.threads)
+        logits = compute_in_batches(
+            batches, lambda batch: self._run(batch, "logits"), self._width("logits"), threads=self.threads
+        )  # (texts, num_labels)
+        scores = logits_to_scores(logits, self.about["scores"])
+        best = scores.argmax(axis=1)
+        return [
+            {"label": self.labels[index], "score": float(of_text[index])}
+            for index, of_text in zip(best, scores, strict=True)
+        ]
+
+    def _width(self, output: str) -> int:
+        return int(next(found.shape[1] for found in self.session.get_outputs() if found.name == output))
+
+    def _run(self, batch: Batch, output: str) -> Vectors:
+        """One output for a batch. (batch, its width)"""
+        inputs = (batch.input_ids, batch.attention_mask.astype(np.int64), batch.token_type_ids)
+        found: Vectors = self.session.run([output], dict(zip(INPUTS, inputs, strict=True)))[0]
         return found
 
-    def _scores(self, logits: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """(batch, num_labels) -> the same"""
-        if self.about["scores"] == "softmax":
-            powers = np.exp(logits - logits.max(axis=1, keepdims=True))
-            shares: npt.NDArray[Any] = powers / powers.sum(axis=1, keepdims=True)
-            return shares
-        if self.about["scores"] == "sigmoid":
-            with np.errstate(over="ignore"):  # exp(100) is as good as infinity here
-                sigmoid: npt.NDArray[Any] = 1 / (1 + np.exp(-logits))
-            return sigmoid
-        return logits
 
-    def _run(
-        self, texts: Sequence[str | tuple[str, str]], output: str, batch_size: int, progress: bool
-    ) -> Iterator[tuple[npt.NDArray[Any], npt.NDArray[Any]]]:
-        """Numbers of the texts of each batch, and one output for them; texts of similar lengths stand together."""
-        if batch_size < 1:
-            raise ValueError(f"batch_size must be at least 1, got {batch_size}.")
-        for place, text in enumerate(texts):
-            if not all(isinstance(part, str) for part in (text if isinstance(text, tuple) else [text])):
-                raise ValueError(f"The text at position {place} is {text!r}, which is no string.")
-        encodings = self.tokenizer.encode_batch_fast(list(texts))
-        lengths = np.array([len(encoding) for encoding in encodings], np.int64)
-        order = lengths.argsort(kind="stable")
-        size = min(batch_size, max(1, -(-len(order) // self.threads)))
-
-        def compute(start: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-            numbers = order[start : start + size]
-            inside = np.arange(max(1, lengths[numbers[-1]])) < lengths[numbers, None]  # (batch, words)
-            batch = dict.fromkeys(INPUTS, inside.astype(np.int64))
-            fields = (("input_ids", "ids", self.about["pad_token_id"]), ("token_type_ids", "type_ids", 0))
-            for name, field, padding in fields:
-                values = [value for number in numbers for value in getattr(encodings[number], field)]
-                batch[name] = np.full(inside.shape, padding, np.int64)
-                batch[name][inside] = values
-            return numbers, self.session.run([output], batch)[0]
-
-        starts = range(0, len(order), size)
-        if len(starts) == 1:
-            yield compute(0)
-            return
-        with ThreadPoolExecutor(self.threads) as pool:
-            batches: Iterable[tuple[npt.NDArray[Any], npt.NDArray[Any]]] = pool.map(compute, starts)
-            if progress:
-                from tqdm import tqdm
-
-                batches = tqdm(batches, total=len(starts), unit="batch")
-            yield from batches
-
-
-def _as_input(text: Text) -> str | tuple[str, str]:
+def _pair(text: TextInput) -> Text:
     """What the tokenizer takes."""
     if isinstance(text, Mapping):
         return (text["text"], text["text_pair"]) if "text_pair" in text else text["text"]

@@ -10,7 +10,7 @@ import pyarrow
 from numpy.typing import NDArray
 from transformers import PreTrainedTokenizerBase
 
-from modeling_dsa.encoding.encoder import token_ids
+from modeling_dsa.batching_dsa import token_ids
 
 COLUMN = "input_ids"
 
@@ -38,7 +38,7 @@ def tokenize_once(
     try:
         return _read(path)
     except (OSError, StopIteration, pyarrow.ArrowInvalid):  # there is none, or only a part of it
-        _write(path, *token_ids(tokenizer, texts, progress))
+        _write(path, *token_ids(tokenizer.backend_tokenizer, texts, progress))
         return _read(path)
 
 

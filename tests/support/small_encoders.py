@@ -7,7 +7,8 @@ import torch
 from small_models import randomize, small_config
 
 from modeling_dsa import DSAModel
-from modeling_dsa.encoding.encoder import SentenceEncoder, Vectors
+from modeling_dsa.batching_dsa import Vectors
+from modeling_dsa.encoding.encoder import SentenceEncoder
 from modeling_dsa.text.tokenization import build_tokenizer
 
 WORDS = ("a", "man", "woman", "dog", "is", "sleeping", "running", "not", ".", "in", "the", "rain")

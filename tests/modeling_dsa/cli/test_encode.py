@@ -17,8 +17,9 @@ import pyarrow.parquet
 import pytest
 from small_encoders import many_sentences, save_encoder
 
+from modeling_dsa.batching_dsa import Vectors
 from modeling_dsa.cli.main import main
-from modeling_dsa.encoding.encoder import SentenceEncoder, Vectors
+from modeling_dsa.encoding.encoder import SentenceEncoder
 
 DSA = Path(sysconfig.get_path("scripts")) / "dsa"
 ENVIRONMENT = os.environ | {"HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}

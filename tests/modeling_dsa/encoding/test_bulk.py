@@ -15,9 +15,10 @@ import pytest
 import torch
 from small_encoders import many_sentences, small_encoder
 
+from modeling_dsa.batching_dsa import Vectors, VectorType
 from modeling_dsa.encoding import bulk as bulk_encoding
 from modeling_dsa.encoding.bulk import MANIFEST, BulkOptions, Process, check_output, encode_bulk
-from modeling_dsa.encoding.encoder import SentenceEncoder, Vectors, VectorType
+from modeling_dsa.encoding.encoder import SentenceEncoder
 from modeling_dsa.encoding.sources import SentenceSource
 
 SENTENCES = many_sentences(230)

@@ -142,7 +142,7 @@ def test_progress_counts_sentences(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_mistakes_are_clear(tmp_path: Path) -> None:
     encoder = small_encoder()
-    with pytest.raises(ValueError, match="The sentence at position 1 is None, which is no string"):
+    with pytest.raises(ValueError, match="The sentence at index 1 is None, which is no string"):
         encoder.encode(["a", None])  # type: ignore[list-item]
     with pytest.raises(ValueError, match="no vectors of dtype 'int4': give one of float32, float16, int8"):
         encoder.encode("a", dtype="int4")  # type: ignore[arg-type]

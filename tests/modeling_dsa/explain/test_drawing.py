@@ -46,9 +46,10 @@ def test_file_is_made_in_a_new_folder_with_the_same_bytes_each_time(tmp_path: Pa
     assert matplotlib.pyplot.get_fignums() == []
 
 
+@pytest.mark.slow
 def test_same_bytes_in_another_process(tmp_path: Path) -> None:
     script = (
-        "import sys, numpy as np\nfrom modeling_dsa.drawing import AttentionRow, draw_attention\n"
+        "import sys, numpy as np\nfrom modeling_dsa.explain.drawing import AttentionRow, draw_attention\n"
         "draw_attention([AttentionRow('a b', [(0, 1), (2, 3)], np.array([[0.25, 0.75]]), 'x')], sys.argv[1])"
     )
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[3])}
@@ -209,7 +210,7 @@ def test_pair_in_one_text_is_one_row_without_the_separator() -> None:
 
 
 def test_label_of_a_regression_and_of_several_labels() -> None:
-    model, tokenizer = attentive("classifier", num_labels=1)
+    model, tokenizer = attentive("classifier", num_labels=1, problem_type="regression")
     (found,) = attention_rows(model, tokenizer, "a man")
     logits = model.eval()(**tokenizer("a man", return_tensors="pt")).logits[0]
     assert found.label == f"sentence: {logits.item():.3g}"

@@ -8,7 +8,7 @@ import pytest
 from datasets import Dataset
 from small_runs import pairs, small_tokenizer
 
-from modeling_dsa.encoding.encoder import token_ids
+from modeling_dsa.batching_dsa import token_ids
 from modeling_dsa.text.tokenization import build_tokenizer
 from run_glue_style.training import token_store
 from run_glue_style.training.token_store import COLUMN, tokenize_once
@@ -30,7 +30,7 @@ def test_texts_are_tokenised_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
     def watched(tokenizer: object, texts: Sequence[str], progress: bool) -> object:
         calls.append(texts)
-        return token_ids(small_tokenizer(), texts, progress)
+        return token_ids(small_tokenizer().backend_tokenizer, texts, progress)
 
     monkeypatch.setattr(token_store, "token_ids", watched)
     for texts in (TEXTS, list(TEXTS), TEXTS[::-1], ["ab", "c"], ["a", "bc"]):

@@ -12,7 +12,7 @@ from small_runs import pairs, small_tokenizer
 from torch.utils.data import DataLoader
 
 from modeling_dsa import DSAForNLI
-from modeling_dsa.encoding.encoder import token_ids
+from modeling_dsa.batching_dsa import token_ids
 from run_glue_style.tasks.distinct_texts import distinct_texts
 from run_glue_style.training.tokenized_examples import (
     TokenizedExamples,
@@ -31,7 +31,9 @@ def make(
 ) -> dict[str, TokenizedExamples]:
     texts = distinct_texts(data, columns)
     tokenizer = small_tokenizer()
-    tokenized = TokenizedTexts(tokenizer, *token_ids(tokenizer, texts.texts), len(columns), max_tokens)
+    tokenized = TokenizedTexts(
+        tokenizer, *token_ids(tokenizer.backend_tokenizer, texts.texts), len(columns), max_tokens
+    )
     return {
         name: TokenizedExamples(tokenized, [texts.indices[name][column] for column in columns], split["label"][:])
         for name, split in data.items()

@@ -1,0 +1,28 @@
+"""A classifier's logits as scores, with numpy alone."""
+
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+ScoreFunction: TypeAlias = Literal["softmax", "sigmoid", "none"]
+
+
+def score_function(problem_type: str | None, num_labels: int) -> ScoreFunction:
+    """How logits become scores, as in transformers' text-classification pipeline."""
+    if problem_type == "regression":
+        return "none"
+    return "sigmoid" if problem_type == "multi_label_classification" or num_labels == 1 else "softmax"
+
+
+def logits_to_scores(logits: npt.NDArray[Any], function: ScoreFunction) -> npt.NDArray[Any]:
+    """Probabilities, or with "none" the numbers of a regression. (..., num_labels) -> the same"""
+    if function == "softmax":
+        powers = np.exp(logits - logits.max(axis=-1, keepdims=True))
+        probabilities: npt.NDArray[Any] = powers / powers.sum(axis=-1, keepdims=True)
+        return probabilities
+    if function == "sigmoid":
+        with np.errstate(over="ignore"):  # exp(100) is as good as infinity here
+            probabilities = 1 / (1 + np.exp(-logits))
+        return probabilities
+    return logits
