@@ -8,6 +8,7 @@ import pytest
 import torch
 from hypothesis import settings
 from loopback_hub import LoopbackHub
+from small_repositories import Saved, save_system
 
 settings.register_profile("fixed", derandomize=True, deadline=None)
 settings.load_profile("fixed")
@@ -35,3 +36,14 @@ def hub(tmp_path: Path) -> Iterator[LoopbackHub]:
     """A Hub without users or repositories."""
     with LoopbackHub(tmp_path / "hub") as running:
         yield running
+
+
+@pytest.fixture(scope="session")
+def exported(tmp_path_factory: pytest.TempPathFactory) -> Saved:
+    """A classifier of pairs, with its fp32 and int8 ONNX files in the folder: an export takes seconds."""
+    from modeling_dsa.onnx.export import export_onnx
+
+    sizes = {"embedding_size": 64, "hidden_size": 16, "first_layer_size": 16, "growth_size": 8}
+    saved = save_system(tmp_path_factory.mktemp("onnx"), "nli", **sizes, attention_head_size=24)
+    export_onnx(saved.folder, saved.folder / "onnx", quantize=True)
+    return saved

@@ -1,11 +1,11 @@
 """Write a model as ONNX files, fp32 and int8, which onnxruntime serves where there is no torch.
 
-A file is compared with the model itself at many shapes before it gets its name. `onnx_session` is the way to use it.
+A file is compared with the model itself at many shapes before it gets its name. `OnnxModel` is the way to use it.
 """
 
 import copy
+import io
 import json
-import tempfile
 import warnings
 from collections.abc import Iterator
 from os import PathLike
@@ -13,28 +13,21 @@ from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
-import numpy.typing as npt
 import onnx
 import onnxruntime
 import torch
-from onnxruntime.quantization import (
-    CalibrationDataReader,
-    QuantFormat,
-    QuantType,
-    quant_pre_process,
-    quantize_static,
-)
-from onnxruntime.quantization.onnx_model import ONNXModel
+from safetensors.torch import save
 from torch import Tensor, nn
 
 from modeling_dsa.explain.scores import score_function
 from modeling_dsa.files.model_folder import load_as_saved
+from modeling_dsa.files.replacing import filled_folder
 from modeling_dsa.modeling_dsa import DSAPreTrainedModel
 
 from .layers import ONNX_ENCODERS
-from .session import FILE, INPUTS, METADATA, QUANTIZED_FILE
-
-Arrays = dict[str, npt.NDArray[Any]]
+from .quantization import quantize as quantize_file
+from .session import FILE, INPUTS, METADATA, QUANTIZED_FILE, Arrays
+from .weights import weights_hash
 
 LARGEST_FILE = 2**31 - 2**20  # what protobuf takes, with some room for the graph
 LOWEST_COSINE = 0.95  # of an int8 vector and the model's own, the mean over random sentences
@@ -45,14 +38,11 @@ def export_onnx(
 ) -> list[Path]:
     """Write `model.onnx` and, when asked, `model_quantized.onnx`.
 
-    Inputs are `input_ids`, `attention_mask` and `token_type_ids`, int64 of any (batch, words) from (1, 1); a file is
-    equal to the model at all of them. Outputs are `pooler_output` (batch, m * d_o), `second_pooler_output` where rows
-    hold pairs, and first of all `logits` (batch, num_labels) of a classifier. The metadata tell the classes, how their
-    scores become probabilities, and the model's name.
-
-    The int8 file has 8 bits a weight and a channel's own scale for each matrix. Activations have fixed scales, from
-    random sentences of the model's own words, so that no sentence sees its batch there either; scales that are found
-    while it runs would be those of a whole batch.
+    Inputs are `input_ids`, `attention_mask` and `token_type_ids`, int64 of any (batch, tokens) from (1, 1); a file is
+    equal to the model at all of them. Outputs are `pooler_output` (batch, m * d_o), `second_pooler_output` where the
+    model reads pairs, and first of all `logits` (batch, num_labels) of a classifier. The metadata tell the classes, how
+    logits become their probabilities, the model's name, and the hash of the weights: [`OnnxModel`] refuses the file in
+    a folder that holds other weights. No sentence sees its batch, in the int8 file either.
 
     Args:
         model: A model or classifier, or the folder or Hub id of one. It is not changed.
@@ -78,17 +68,16 @@ def export_onnx(
         raise ValueError(f"The model has {size / 1e9:.1f} GB of weights; an ONNX file holds 2 GB: use fewer words.")
     reference = copy.deepcopy(model).cpu().float().eval()
     folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".onnx-", dir=folder) as beside:
-        files = [Path(beside) / FILE]
-        _write(reference, files[0])
+    with filled_folder(folder) as beside:
+        files = [beside / FILE]
+        _write(reference, files[0], _hash(model))
         _check_equal(reference, files[0])
         if quantize:
-            files.append(Path(beside) / QUANTIZED_FILE)
-            _quantize(reference, *files)
+            files.append(beside / QUANTIZED_FILE)
+            quantize_file(reference, *files)
             _check_close(reference, files[1])
         (folder / QUANTIZED_FILE).unlink(missing_ok=True)  # it may be an older model's
-        return [path.replace(folder / path.name) for path in files]
+    return [folder / file.name for file in files]
 
 
 class _Served(nn.Module):
@@ -110,7 +99,7 @@ class _Served(nn.Module):
         self.vectors = [vector for vector in vectors if vector is not None]
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor) -> tuple[Tensor, ...]:
-        """(batch, words) three times -> the outputs by `output_names`"""
+        """(batch, tokens) three times -> the outputs by `output_names`"""
         # Only the encoder knows this option; a classifier sets it itself.
         options = {} if self.is_classifier else {"output_words": False}
         outputs = self.model(input_ids, attention_mask, token_type_ids, return_dict=True, **options)
@@ -123,7 +112,12 @@ class _Served(nn.Module):
         return [*(["logits"] if self.is_classifier else []), "pooler_output", *second]
 
 
-def _write(model: DSAPreTrainedModel, file: Path) -> None:
+def _hash(model: DSAPreTrainedModel) -> str:
+    """The hash of the file that `save_pretrained` writes."""
+    return weights_hash(io.BytesIO(save({name: weight.contiguous() for name, weight in model.state_dict().items()})))
+
+
+def _write(model: DSAPreTrainedModel, file: Path, weights: str) -> None:
     served = _Served(model).eval()
     example = next(_batches(model))
     with warnings.catch_warnings(), torch.no_grad():
@@ -135,7 +129,7 @@ def _write(model: DSAPreTrainedModel, file: Path) -> None:
             verbose=False,
             input_names=list(INPUTS),
             output_names=served.output_names,
-            dynamic_shapes=tuple({0: "batch", 1: "words"} for _ in INPUTS),
+            dynamic_shapes=tuple({0: "batch", 1: "tokens"} for _ in INPUTS),
         )
     assert program is not None  # as it is with dynamo
     written = program.model_proto
@@ -145,8 +139,7 @@ def _write(model: DSAPreTrainedModel, file: Path) -> None:
     config = model.config
     about = {
         "name": Path(str(config.name_or_path)).name or type(model).__name__,
-        "pad_token_id": config.pad_token_id or 0,
-        "sentences_per_row": config.sentences_per_row,
+        "weights_sha256": weights,
     }
     if served.is_classifier:
         labels = cast(dict[int, str], config.id2label)
@@ -215,80 +208,3 @@ def _check_close(model: DSAPreTrainedModel, file: Path) -> None:
             f"In int8 this model's vectors have a mean cosine of {np.mean(cosines):.3f} with its own; at least "
             f"{LOWEST_COSINE} is asked. Use the fp32 file."
         )
-
-
-class _RandomSentences(CalibrationDataReader):  # type: ignore[misc]  # has no types
-    """The batches from which the scales of the activations come."""
-
-    def __init__(self, model: DSAPreTrainedModel) -> None:
-        config, draw = model.config, np.random.default_rng(1)
-        batches = []
-        for words in (1, 2, 4, 8, 12, 20, 30):
-            ids = draw.integers(0, config.vocab_size, (16, 2 * words))
-            types = np.zeros_like(ids)
-            if config.sentences_per_row == 2:
-                types[:, words:] = 1
-            batches.append(dict(zip(INPUTS, (ids, np.ones_like(ids), types), strict=True)))
-        self.batches = iter(batches)
-
-    def get_next(self) -> Arrays | None:
-        """The next batch."""
-        return next(self.batches, None)
-
-
-def _quantize(model: DSAPreTrainedModel, file: Path, quantized: Path) -> None:
-    prepared = quantized.with_name("prepared.onnx")
-    quant_pre_process(file, prepared, skip_symbolic_shape=True)
-    graph = onnx.load(prepared).graph
-    constants = {constant.name for constant in graph.initializer if len(constant.dims) == 2}
-    nodes = [
-        node.name
-        for node in graph.node
-        if node.op_type in ("MatMul", "Gemm", "Gather") and constants.intersection(node.input)
-    ]
-    quantize_static(
-        prepared,
-        quantized,
-        _RandomSentences(model),
-        QuantFormat.QDQ,
-        op_types_to_quantize=["MatMul", "Gemm", "Gather"],
-        nodes_to_quantize=nodes,
-        per_channel=True,
-        activation_type=QuantType.QUInt8,
-        weight_type=QuantType.QInt8,
-        extra_options={"CalibMovingAverage": True},  # a scale for one rare word would be too coarse for all others
-    )
-    prepared.unlink()
-    written = onnx.load(quantized)
-    _gather_bytes(written)
-    onnx.helper.set_model_props(written, {entry.key: entry.value for entry in onnx.load(file).metadata_props})
-    onnx.checker.check_model(written)
-    onnx.save(written, quantized)
-
-
-def _gather_bytes(written: onnx.ModelProto) -> None:
-    """Round words before their windows are gathered and not after: the same numbers, gathered as bytes."""
-    graph = written.graph
-    maker = {output: node for node in graph.node for output in node.output}
-    readers: dict[str, list[onnx.NodeProto]] = {}
-    for node in graph.node:
-        for name in node.input:
-            readers.setdefault(name, []).append(node)
-    moved = set()
-    for quantize in graph.node:
-        reshape = maker.get(quantize.input[0]) if quantize.op_type == "QuantizeLinear" else None
-        gather = maker.get(reshape.input[0]) if reshape is not None and reshape.op_type == "Reshape" else None
-        if reshape is None or gather is None or gather.op_type != "Gather":
-            continue
-        between = {gather.output[0], reshape.output[0]}
-        if any(len(readers[name]) > 1 for name in between):
-            continue
-        (rounded,) = quantize.output
-        for reader in readers[rounded]:
-            reader.input[:] = [reshape.output[0] if name == rounded else name for name in reader.input]
-        quantize.input[0], gather.input[0] = gather.input[0], rounded
-        moved |= between
-    typed = [info for info in graph.value_info if info.name not in moved]  # they say float32
-    del graph.value_info[:]
-    graph.value_info.extend(typed)
-    ONNXModel(written).topological_sort()

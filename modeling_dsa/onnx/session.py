@@ -26,12 +26,15 @@ from modeling_dsa.batching_dsa import (
 )
 from modeling_dsa.explain.scores import logits_to_scores
 
+from .weights import weights_hash
+
 FOLDER = "onnx"
 FILE, QUANTIZED_FILE = "model.onnx", "model_quantized.onnx"  # as optimum and transformers.js call them
 INPUTS = ("input_ids", "attention_mask", "token_type_ids")
 METADATA = "dsa"  # what the file says of itself, as JSON
 
 TextInput: TypeAlias = Text | Mapping[str, str]
+Arrays: TypeAlias = dict[str, Vectors]
 
 
 class OnnxModel:
@@ -87,16 +90,29 @@ class OnnxModel:
 
         Raises:
             FileNotFoundError: The folder has no such file.
+            ValueError: The folder holds the weights of another model.
             OSError: The Hub has no such file, or cannot be reached.
         """
         inside = f"{FOLDER}/{QUANTIZED_FILE if quantized else FILE}"
         if Path(name).is_dir():
-            files = [Path(name) / inside, Path(name) / "tokenizer.json"]
-        else:
-            from huggingface_hub import hf_hub_download
+            model = cls(Path(name) / inside, Path(name) / "tokenizer.json", threads=threads)
+            model._check_weights(Path(name))
+            return model
+        from huggingface_hub import hf_hub_download
 
-            files = [Path(hf_hub_download(str(name), path, revision=revision)) for path in (inside, "tokenizer.json")]
-        return cls(*files, threads=threads)
+        files = [hf_hub_download(str(name), path, revision=revision) for path in (inside, "tokenizer.json")]
+        return cls(files[0], files[1], threads=threads)
+
+    def _check_weights(self, folder: Path) -> None:
+        """Refuse a file that an earlier training of the folder's model has left."""
+        path = folder / "model.safetensors"
+        if path.is_file():
+            with path.open("rb") as file:
+                if weights_hash(file) != self.about["weights_sha256"]:
+                    raise ValueError(
+                        f"The ONNX file in {folder} was made from other weights than {path}: make it again by "
+                        f"`dsa onnx {folder} --overwrite`."
+                    )
 
     @property
     def labels(self) -> list[str]:

@@ -39,10 +39,10 @@ class Saved:
         return getattr(self.model, "dsa", self.model)
 
 
-def save_system(place: Path, name: str) -> Saved:
+def save_system(place: Path, name: str, **sizes: int) -> Saved:
     """Save a system in a folder of its name."""
     kind, changes = SYSTEMS[name]
-    model = randomize(kind(small_config(vocab_size=len(small_tokenizer()), **changes)))
+    model = randomize(kind(small_config(vocab_size=len(small_tokenizer()), **changes, **sizes)))
     model.save_pretrained(place / name)
     small_tokenizer().save_pretrained(place / name)
     return Saved(place / name, model.eval())

@@ -1,9 +1,8 @@
 """modeling_dsa.onnx.export: files that are equal to the model at shapes that the exporter never saw, or no files."""
 
+import copy
 import json
-import subprocess
 import sys
-import sysconfig
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +13,15 @@ import onnxruntime
 import pytest
 import torch
 from small_models import ENCODER_CASES, POOLING_CASES, SEP, join_pair, pad_rows, randomize, small_config
+from small_repositories import Saved
 from torch import Tensor, nn
 
-from modeling_dsa import DSAForNLI, DSAForSequenceClassification, DSAModel, DSAPreTrainedModel
-from modeling_dsa.onnx import export as onnx_export
+from modeling_dsa import DSAForNLI, DSAForSequenceClassification, DSAPreTrainedModel
+from modeling_dsa.cli.main import main
+from modeling_dsa.onnx import quantization
 from modeling_dsa.onnx.export import export_onnx
 from modeling_dsa.onnx.layers import ONNX_ENCODERS
+from modeling_dsa.onnx.weights import weights_hash
 from modeling_dsa.packing_dsa import Packing
 
 SYSTEMS: dict[str, dict[str, Any]] = {
@@ -76,22 +78,6 @@ def expected(model: DSAPreTrainedModel, batch: dict[str, Tensor]) -> dict[str, n
     return {name: value.numpy() for name, value in outputs.items()}
 
 
-WIDER: dict[str, Any] = {
-    "hidden_size": 16,
-    "first_layer_size": 16,
-    "growth_size": 8,
-    "vocab_size": 4000,
-    "attention_head_size": 24,
-}
-
-
-@pytest.fixture(scope="module")
-def exported(tmp_path_factory: pytest.TempPathFactory) -> tuple[DSAForSequenceClassification, list[Path]]:
-    """A model, its fp32 file and its int8 file."""
-    model = model_of(**WIDER)
-    return model, export_onnx(model, tmp_path_factory.mktemp("exported"), quantize=True)
-
-
 def assert_equal(file: Path, model: DSAPreTrainedModel, names: list[str]) -> None:
     """At every shape all outputs are the model's."""
     for batch in batches():
@@ -101,16 +87,16 @@ def assert_equal(file: Path, model: DSAPreTrainedModel, names: list[str]) -> Non
             np.testing.assert_allclose(value, wanted[name], rtol=1e-4, atol=1e-5, err_msg=name)
 
 
-def test_a_file_is_equal_to_the_model(exported: tuple[DSAForSequenceClassification, list[Path]]) -> None:
-    model, files = exported
-    assert [file.name for file in files] == ["model.onnx", "model_quantized.onnx"]
-    assert sorted(files[0].parent.iterdir()) == files
-    assert_equal(files[0], model, ["logits", "pooler_output", "second_pooler_output"])
+def test_a_file_is_equal_to_the_model(exported: Saved) -> None:
+    folder = exported.folder / "onnx"
+    assert sorted(path.name for path in folder.iterdir()) == ["model.onnx", "model_quantized.onnx"]
+    assert_equal(folder / "model.onnx", exported.model, ["logits", "pooler_output", "second_pooler_output"])
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("per_row", [1, 2])
-@pytest.mark.parametrize("system", SYSTEMS)
+@pytest.mark.parametrize(
+    ("system", "per_row"), [*((name, 2) for name in SYSTEMS), ("dynamic", 1), ("variational by position", 1)]
+)
 def test_every_system(system: str, per_row: int, tmp_path: Path) -> None:
     model = model_of(system, per_row=per_row)
     second = ["second_pooler_output"] if per_row == 2 else []
@@ -118,61 +104,43 @@ def test_every_system(system: str, per_row: int, tmp_path: Path) -> None:
     assert_equal(file, model, ["logits", "pooler_output", *second])
 
 
-@pytest.mark.slow
-def test_an_encoder_has_no_logits(tmp_path: Path) -> None:
-    model = randomize(DSAModel(small_config())).eval()
-    (file,) = export_onnx(model, tmp_path)
-    assert_equal(file, model, ["pooler_output"])
-
-
-def test_the_model_is_not_changed(exported: tuple[DSAForSequenceClassification, list[Path]]) -> None:
-    model, _ = exported
-    fresh = model_of(**WIDER)
-    assert type(model.dsa.encoder) is type(fresh.dsa.encoder)
-    torch.testing.assert_close(model.state_dict(), fresh.state_dict(), rtol=0, atol=0)
-
-
-def test_a_file_says_what_it_is_and_not_where_it_was_made(
-    exported: tuple[DSAForSequenceClassification, list[Path]],
-) -> None:
-    for file in exported[1]:
+def test_a_file_says_what_it_is_and_not_where_it_was_made(exported: Saved) -> None:
+    for file in (exported.folder / "onnx").iterdir():
         onnx.checker.check_model(file)
         (entry,) = onnx.load(file).metadata_props
-        assert json.loads(entry.value) == {
-            "name": "DSAForNLI",
-            "pad_token_id": 0,
-            "sentences_per_row": 2,
-            "labels": ["LABEL_0", "LABEL_1", "LABEL_2"],
-            "scores": "softmax",
-        }
-        for place in (Path(__file__).parents[3], Path(torch.__file__).parents[1], file.parent):
-            assert str(place).encode() not in file.read_bytes()
+        about = json.loads(entry.value)
+        with (exported.folder / "model.safetensors").open("rb") as weights:
+            assert about.pop("weights_sha256") == weights_hash(weights)
+        assert about == {"name": "nli", "labels": ["entailment", "neutral", "contradiction"], "scores": "softmax"}
+        for folder in (Path(__file__).parents[3], Path(torch.__file__).parents[1], file.parent):
+            assert str(folder).encode() not in file.read_bytes()
 
 
-def test_int8_is_smaller_and_close(exported: tuple[DSAForSequenceClassification, list[Path]]) -> None:
-    model, (exact, quantized) = exported
+def test_int8_is_smaller_and_close(exported: Saved) -> None:
+    exact, quantized = exported.folder / "onnx" / "model.onnx", exported.folder / "onnx" / "model_quantized.onnx"
     assert quantized.stat().st_size < exact.stat().st_size / 1.5
     stored = {value.name: value.data_type for value in onnx.load(quantized).graph.initializer}
     assert stored["model.dsa.embed_tokens.weight_quantized"] == onnx.TensorProto.UINT8
     for batch in batches()[:2]:
-        found, wanted = run(quantized, batch)["pooler_output"], expected(model, batch)["pooler_output"]
-        has_words = np.linalg.norm(wanted, axis=1) > 0
+        found, wanted = run(quantized, batch)["pooler_output"], expected(exported.model, batch)["pooler_output"]
+        has_tokens = np.linalg.norm(wanted, axis=1) > 0
         norms = np.linalg.norm(found, axis=1) * np.linalg.norm(wanted, axis=1)
-        assert ((found * wanted).sum(1) / norms)[has_words].min() > 0.97
+        assert ((found * wanted).sum(1) / norms)[has_tokens].min() > 0.97
 
 
-def test_in_int8_windows_gather_bytes_and_give_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    model = model_of(**WIDER)
-    quick = export_onnx(model, tmp_path / "quick", quantize=True)[1]
-    monkeypatch.setattr(onnx_export, "_gather_bytes", lambda written: None)
-    plain = export_onnx(model, tmp_path / "plain", quantize=True)[1]
+def test_in_int8_windows_gather_bytes_and_give_the_same(
+    exported: Saved, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    quick, plain = exported.folder / "onnx" / "model_quantized.onnx", tmp_path / "plain.onnx"
+    monkeypatch.setattr(quantization, "_gather_bytes", lambda written: None)
+    quantization.quantize(exported.model, exported.folder / "onnx" / "model.onnx", plain)
 
     def windows_of(file: Path, of_bytes: bool) -> int:
         nodes = onnx.load(file).graph.node
         rounded = {node.output[0] for node in nodes if node.op_type == "QuantizeLinear"}
         return sum(node.op_type == "Gather" and (node.input[0] in rounded) == of_bytes for node in nodes)
 
-    layers = sum(layer.kernel_size[0] > 1 for layer in model.modules() if isinstance(layer, torch.nn.Conv1d))
+    layers = sum(layer.kernel_size[0] > 1 for layer in exported.model.modules() if isinstance(layer, torch.nn.Conv1d))
     assert windows_of(quick, True) == layers > 0
     assert windows_of(plain, True) == 0
     for batch in batches():
@@ -180,8 +148,8 @@ def test_in_int8_windows_gather_bytes_and_give_the_same(tmp_path: Path, monkeypa
             np.testing.assert_allclose(run(quick, batch)[name], values, rtol=0, atol=1e-6)
 
 
-def test_in_int8_a_sentence_does_not_see_its_batch(exported: tuple[DSAForSequenceClassification, list[Path]]) -> None:
-    _, (_, quantized) = exported
+def test_in_int8_a_sentence_does_not_see_its_batch(exported: Saved) -> None:
+    quantized = exported.folder / "onnx" / "model_quantized.onnx"
     batch = batches()[0]
     together = run(quantized, batch)["logits"]
     for row in range(len(ROWS)):
@@ -214,31 +182,26 @@ def test_random_predictions_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_command_writes_into_the_folder(tmp_path: Path) -> None:
+def test_the_command_writes_into_the_folder(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     model = model_of()
     model.save_pretrained(tmp_path)
     before = {path.name for path in tmp_path.iterdir()}
-    command = [str(Path(sysconfig.get_path("scripts")) / "dsa"), "onnx", str(tmp_path)]
-    done = subprocess.run([*command, "--int8"], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert "onnx/model.onnx holds the model" in done.stderr
+    old = copy.deepcopy(model.state_dict())
+    assert main(["onnx", str(tmp_path), "--int8"]) == 0
     assert {path.name for path in tmp_path.iterdir()} == before | {"onnx"}
     assert {path.name for path in (tmp_path / "onnx").iterdir()} == {"model.onnx", "model_quantized.onnx"}
-    batch = batches()[0]
-    np.testing.assert_allclose(
-        run(tmp_path / "onnx" / "model.onnx", batch)["logits"], expected(model, batch)["logits"], rtol=1e-4, atol=1e-5
-    )
-    again = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert again.returncode == 2
-    assert again.stderr == f"error: {tmp_path}/onnx/model.onnx is there already: give --overwrite to replace it.\n"
+    assert_equal(tmp_path / "onnx" / "model.onnx", model, ["logits", "pooler_output", "second_pooler_output"])
+    torch.testing.assert_close(model.state_dict(), old, rtol=0, atol=0)
+    assert main(["onnx", str(tmp_path)]) == 2
+    assert "onnx/model.onnx is there already: give --overwrite to replace it." in caplog.text
 
 
 @pytest.mark.parametrize("missing", ["onnx", "onnxruntime"])
-def test_what_is_not_installed_is_told(missing: str, tmp_path: Path) -> None:
-    code = (
-        f"import sys; sys.modules[{missing!r}] = None; from modeling_dsa.cli import main; sys.exit(main(sys.argv[1:]))"
-    )
-    command = [sys.executable, "-c", code, "onnx", str(tmp_path)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 2
-    assert done.stderr == 'error: ONNX files need more packages: pip install "dsa-transformers[onnx]".\n'
+def test_what_is_not_installed_is_told(
+    missing: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    for name in [name for name in sys.modules if name.startswith("modeling_dsa.onnx.")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, missing, None)
+    assert main(["onnx", str(tmp_path)]) == 2
+    assert caplog.messages[-1] == 'error: ONNX files need more packages: pip install "dsa-transformers[onnx]".'
