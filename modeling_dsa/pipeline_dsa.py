@@ -75,7 +75,7 @@ class SentenceEmbeddingPipeline(Pipeline):
     def _forward(self, input_tensors: Any, **_: Any) -> Any:
         # A head has logits only.
         ids, mask = input_tensors["input_ids"].long(), input_tensors["attention_mask"].long()
-        return {"vectors": self.model.base_model.sentence_vectors(ids, mask)}
+        return {"vectors": cast(Any, self.model.base_model).sentence_vectors(ids, mask)}
 
     def postprocess(
         self, model_outputs: dict[str, Tensor], normalize: bool = False, return_tensors: bool = False

@@ -7,15 +7,8 @@ import torch
 from torch import Tensor
 from transformers import Pipeline, PreTrainedModel, PreTrainedTokenizerBase
 
-from .batching_dsa import BATCH_SIZE, Batch, Vectors, encode_sentences, replace_surrogates
-
-
-@torch.inference_mode()
-def batch_vectors(model: PreTrainedModel, batch: Batch) -> Vectors:
-    """The vectors of a batch of sentences, without what is random in a model's prediction. (batch, m * d_o)"""
-    ids, mask = (torch.from_numpy(array).to(model.device) for array in (batch.input_ids, batch.attention_mask))
-    vectors: Tensor = model.sentence_vectors(ids, mask)  # type: ignore[operator]  # of DSAModel
-    return vectors.float().cpu().numpy()
+from .batching_dsa import BATCH_SIZE, encode_sentences, replace_surrogates
+from .vectors_dsa import batch_vectors
 
 
 class SentenceEmbeddingPipeline(Pipeline):
@@ -82,7 +75,7 @@ class SentenceEmbeddingPipeline(Pipeline):
     def _forward(self, input_tensors: Any, **_: Any) -> Any:
         # A head has logits only.
         ids, mask = input_tensors["input_ids"].long(), input_tensors["attention_mask"].long()
-        return {"vectors": self.model.base_model.sentence_vectors(ids, mask)}
+        return {"vectors": cast(Any, self.model.base_model).sentence_vectors(ids, mask)}
 
     def postprocess(
         self, model_outputs: dict[str, Tensor], normalize: bool = False, return_tensors: bool = False

@@ -96,7 +96,8 @@ def check_output(output: Path, overwrite: bool, process: Process) -> None:
         return
     if not output.is_dir() and output.suffix not in ("", ".parquet"):
         raise ValueError(
-            f"{output} has an unsupported extension: give a file.npy, or a folder for shards, with or without .parquet behind."
+            f"{output} has an unsupported extension: give a file.npy, or a folder for shards, whose name ends "
+            "in .parquet or has no extension."
         )
     if output.exists() and not output.is_dir():
         raise ValueError(f"{output} is a file: shards go to a folder, so give another name.")

@@ -97,7 +97,13 @@ def read_attention(
 
 def _read_tokens(config: PreTrainedConfig, inputs: dict[str, torch.Tensor]) -> tuple[list[bool], list[bool]]:
     """Which tokens of a text the model reads, and which it would read of a text of any length, (tokens,) both."""
-    is_token, is_second = split_pairs(*inputs.values(), config.pad_token_id, config.sep_token_id)
+    is_token, is_second = split_pairs(
+        inputs["input_ids"],
+        inputs["attention_mask"],
+        inputs["token_type_ids"],
+        config.pad_token_id,
+        config.sep_token_id,
+    )
     index, _ = pack(
         None,
         is_token,

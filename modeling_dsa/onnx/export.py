@@ -137,7 +137,7 @@ def _write(model: DSAPreTrainedModel, file: Path, weights: str) -> None:
     for part in (graph, *graph.node, *graph.value_info, *graph.initializer, *graph.input, *graph.output):
         del part.metadata_props[:]  # stack traces, with the paths of this machine
     config = model.config
-    about = {
+    about: dict[str, Any] = {
         "name": Path(str(config.name_or_path)).name or type(model).__name__,
         "weights_sha256": weights,
     }
