@@ -21,12 +21,10 @@ from modeling_dsa.batching_dsa import BATCH_SIZE, VectorType
 
 from .encoder import SentenceEncoder
 from .sources import SentenceSource
-from .vector_files import Append, made_by, write_npy, write_parquet
+from .vector_files import SHARD_SIZE, Append, made_by, write_npy, write_parquet
+from .windows import windows
 
-SHARD_SIZE = 100_000
 MANIFEST = "_manifest.json"  # what reads a folder of Parquet files passes over names with such a beginning
-_WINDOW_SENTENCES = 8192
-_WINDOW_CHARACTERS = 1 << 21
 # Fields of a config that say where it comes from, and not what the model computes.
 _ORIGIN = ("_name_or_path", "auto_map", "custom_pipelines", "fold_embeddings", "transformers_version")
 
@@ -178,7 +176,7 @@ def _encode(
 ) -> int:
     """Encode sentences to the end, window by window, and return how many they were."""
     rows = 0
-    while window := _window(sentences):
+    for window in windows(sentences):
         vectors = encoder.encode(
             window, batch_size=options.batch_size, normalize=options.normalize, dtype=options.dtype
         )
@@ -186,17 +184,6 @@ def _encode(
         rows += len(window)
         bar.update(len(window))
     return rows
-
-
-def _window(sentences: Iterator[str]) -> list[str]:
-    """The next sentences: many enough to be sorted by length and to repeat themselves, few enough for the memory."""
-    window, characters = [], 0
-    for sentence in itertools.islice(sentences, _WINDOW_SENTENCES):
-        window.append(sentence)
-        characters += len(sentence)
-        if characters >= _WINDOW_CHARACTERS:
-            break
-    return window
 
 
 def _manifest(encoder: SentenceEncoder, source: SentenceSource, options: BulkOptions) -> dict[str, dict[str, Any]]:

@@ -10,6 +10,7 @@ from numpy.lib import format as npy
 
 Append: TypeAlias = Callable[[np.ndarray[Any, np.dtype[Any]]], None]  # takes vectors, (rows, width)
 
+SHARD_SIZE = 100_000  # rows of each file in a folder
 _RUN = b"dsa run"  # the key of a Parquet file's metadata under which stands what made it
 
 

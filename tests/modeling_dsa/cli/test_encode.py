@@ -62,15 +62,20 @@ def vectors(output: Path) -> Vectors:
     return np.array(table["vector"].to_pylist(), table.schema.field("vector").type.value_type.to_pandas_dtype())
 
 
-def test_command_in_a_fresh_process_without_the_hub(
-    model: Path, lines: Path, expected: Vectors, tmp_path: Path
+def test_an_array_is_written_and_the_command_says_so(
+    model: Path,
+    lines: Path,
+    expected: Vectors,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     output = tmp_path / "new" / "a.npy"
-    done = command(lines, output, "--model", model)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout == ""
-    assert "120 sentences" in done.stderr  # the bar
-    assert done.stderr.splitlines()[-1] == f"{output} holds the vectors of 120 sentences, 4 numbers each."
+    assert run(lines, output, "--model", model) == 0
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert "120 sentences" in said.err  # the bar
+    assert caplog.messages == [f"{output} holds the vectors of 120 sentences, 4 numbers each."]
     assert np.abs(vectors(output) - expected).max() <= 1e-6
     assert list(output.parent.iterdir()) == [output]
 
@@ -140,7 +145,7 @@ def test_stopped_run_goes_on_to_the_same_files(model: Path, tmp_path: Path, how:
     assert 2 <= len(finished) < 20
     if how is signal.SIGINT:
         assert code == 130
-        assert said.splitlines()[-1] == "Stopped; the same command goes on after the last shard."
+        assert said.splitlines()[-1] == "Stopped; the same command resumes after the last shard."
         assert not list(output.glob(".*"))
     done = command(*words)
     assert done.returncode == 0, done.stderr
@@ -240,11 +245,14 @@ def mistakes(model: Path, lines: Path, tmp_path: Path) -> list[tuple[list[object
             [tmp_path / "a.csv", output, "--model", model, "--text_column", "txt"],
             "has no column 'txt': it has id, text; did you mean 'text'?",
         ),
-        ([tmp_path / "bad.txt", output, "--model", model], "bad.txt, line 2 is not UTF-8: save the file as UTF-8."),
+        ([tmp_path / "bad.txt", output, "--model", model], "bad.txt, line 2 is not UTF-8: save it as UTF-8."),
         ([lines, tmp_path / "there.npy", "--model", model], "there.npy exists: give --overwrite to replace it"),
         ([lines, tmp_path / "out.csv", "--model", model], "out.csv has an unsupported extension: give a file.npy"),
-        ([lines, output, "--model", empty], "no model: the model cannot be loaded ("),
-        ([lines, output, "--model", tmp_path / "nowhere"], "nowhere: the model cannot be loaded ("),
+        ([lines, output, "--model", empty], "no model has no config.json: give the folder of a saved model."),
+        (
+            [lines, output, "--model", tmp_path / "nowhere"],
+            "nowhere is no folder here, and on the Hub its config.json",
+        ),
         (["org/nowhere", output, "--model", model], "org/nowhere is no file, and no data set that can be read ("),
     ]
 
@@ -274,8 +282,8 @@ def test_array_is_not_for_several_processes(
     [
         (["a.txt", "a.npy"], "the following arguments are required: --model"),
         (["a.txt", "a.npy", "--model", "m", "--dtype", "int4"], "argument --dtype: invalid choice: 'int4'"),
-        (["a.txt", "a.npy", "--model", "m", "--batch_size", "0"], "--batch_size: '0' is an incomplete number from 1"),
-        (["a.txt", "a.npy", "--model", "m", "--shard_size", "x"], "--shard_size: 'x' is an incomplete number from 1"),
+        (["a.txt", "a.npy", "--model", "m", "--batch_size", "0"], "--batch_size: '0' is no whole number from 1"),
+        (["a.txt", "a.npy", "--model", "m", "--shard_size", "x"], "--shard_size: 'x' is no whole number from 1"),
     ],
 )
 def test_mistakes_of_the_command_line(capsys: pytest.CaptureFixture[str], words: list[str], message: str) -> None:

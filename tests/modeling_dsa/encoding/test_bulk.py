@@ -16,7 +16,7 @@ import torch
 from small_encoders import many_sentences, small_encoder
 
 from modeling_dsa.batching_dsa import Vectors, VectorType
-from modeling_dsa.encoding import bulk as bulk_encoding
+from modeling_dsa.encoding import windows
 from modeling_dsa.encoding.bulk import MANIFEST, BulkOptions, Process, check_output, encode_bulk
 from modeling_dsa.encoding.encoder import SentenceEncoder
 from modeling_dsa.encoding.sources import SentenceSource
@@ -61,7 +61,7 @@ def read(folder: Path) -> Vectors:
 
 @pytest.fixture(autouse=True)
 def _small_windows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bulk_encoding, "_WINDOW_SENTENCES", 20)
+    monkeypatch.setattr(windows, "_TEXTS", 20)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "int8"])
@@ -104,7 +104,7 @@ def test_windows_end_early_where_sentences_are_long(tmp_path: Path, monkeypatch:
             sizes.append(len(sentences))
             return super().encode(sentences, **options)
 
-    monkeypatch.setattr(bulk_encoding, "_WINDOW_CHARACTERS", 1000)
+    monkeypatch.setattr(windows, "_CHARACTERS", 1000)
     encoder, sentences = small_encoder(), ["a " * 250] * 4 + ["dog"] * 30 + ["a " * 5000] * 2
     encode_bulk(Sized(encoder.model, encoder.tokenizer), source(sentences), tmp_path / "a.npy", OPTIONS, ALONE)
     assert sizes == [2, 2, 20, 11, 1]

@@ -33,7 +33,7 @@ from run_glue_style.reporting.published import read_published
 from run_glue_style.sample import SAMPLE_FILES, SAMPLE_VECTORS
 from run_glue_style.tasks.labelled_examples import load_files
 from run_glue_style.tasks.nli import LABEL_NAMES, NLI
-from run_glue_style.tasks.sst import SST, load_sst_files
+from run_glue_style.tasks.sst import SST, Classes, load_sst_files
 
 pytestmark = pytest.mark.usefixtures("datasets_cache")
 ROOT = Path(__file__).parents[3]
@@ -292,8 +292,9 @@ def test_known_data_are_what_they_are_called() -> None:
 
 @pytest.mark.skipif(not TREES.is_dir(), reason="the treebank is not here")
 def test_the_treebank_is_known() -> None:
-    for known, classes in zip(KNOWN_DATA[1:3], (2, 5), strict=True):
-        splits = load_sst_files({"validation": TREES / "dev.txt", "test": TREES / "test.txt"}, classes)  # type: ignore[arg-type]
+    sizes: tuple[Classes, ...] = (2, 5)
+    for known, classes in zip(KNOWN_DATA[1:3], sizes, strict=True):
+        splits = load_sst_files({"validation": TREES / "dev.txt", "test": TREES / "test.txt"}, classes)
         assert {SST[classes].fingerprint(split) for split in splits.values()} == known.sha256
 
 

@@ -186,7 +186,7 @@ GOOD = '{"premise": "a", "hypothesis": "b", "label": 0}\n'
         ("a.jsonl", GOOD + '{"premise": \n', r"a\.jsonl, line 2 is broken JSON \(Expecting value at character"),
         ("a.jsonl", "[0, 1]\n", r"line 1 is no JSON object but '\[0, 1\]': each line must be"),
         ("a.csv", HEADER + '"a,b,0\n', r"a\.csv, line 2 is broken \(unexpected end of data\)"),
-        ("a.tsv", b"label\tpremise\thypothesis\n0\ta\xff\tb\n", r"a\.tsv, line 2 is not UTF-8: save the file as UTF-8"),
+        ("a.tsv", b"label\tpremise\thypothesis\n0\ta\xff\tb\n", r"a\.tsv, line 2 is not UTF-8: save it as UTF-8"),
         ("a.jsonl", "", r"a\.jsonl: the file holds no rows"),
         ("a.csv", HEADER, r"a\.csv: the file holds no rows"),
         ("a.tsv", "", r"a\.tsv: the file holds no rows"),

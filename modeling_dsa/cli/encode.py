@@ -1,0 +1,103 @@
+"""`dsa encode`: any number of sentences to files of vectors."""
+
+import argparse
+import logging
+import sys
+from pathlib import Path
+from typing import Any
+
+from modeling_dsa.batching_dsa import BATCH_SIZE, DTYPES
+from modeling_dsa.encoding.vector_files import SHARD_SIZE
+from modeling_dsa.files.loading import load_part
+from modeling_dsa.files.model_folder import read_config
+
+from .numbers import whole_number
+
+logger = logging.getLogger(__name__)
+
+LARGEST_FOLDED_VOCABULARY = 50_000  # the folded tables of single DSA then take half a gigabyte
+
+
+def add_parser(commands: "argparse._SubParsersAction[Any]") -> None:
+    """Add the verb to the command `dsa`."""
+    text = "Turn sentences into vectors: any number of them, in memory that stays flat."
+    parser = commands.add_parser("encode", help=text, description=text, allow_abbrev=False)
+    parser.set_defaults(run=run)
+    parser.add_argument(
+        "input",
+        metavar="INPUT",
+        help="Sentences: .txt with one a line, .jsonl, .csv, .tsv or .parquet, each also with .gz behind; or a data "
+        "set's Hub id or folder.",
+    )
+    parser.add_argument(
+        "output",
+        type=Path,
+        metavar="OUTPUT",
+        help="file.npy; or a folder, for Parquet files of --shard_size rows each. Only a folder can be written by "
+        "several processes (accelerate launch or torchrun), and resumed after a stop, by the same command.",
+    )
+    parser.add_argument("--model", required=True, metavar="MODEL", help="Folder or Hub id of a model.")
+    parser.add_argument(
+        "--text_column", metavar="NAME", help="Column of the sentences; default: 'text', or the only one."
+    )
+    parser.add_argument("--split", metavar="NAME", help="Split of a data set; default: the only one.")
+    parser.add_argument(
+        "--batch_size",
+        type=whole_number(1, sys.maxsize),
+        default=BATCH_SIZE,
+        metavar="N",
+        help="Sentences that the model sees at once; default: %(default)s, for a CPU.",
+    )
+    parser.add_argument("--normalize", action="store_true", help="Give every vector the length 1.")
+    parser.add_argument(
+        "--dtype",
+        choices=DTYPES,
+        default="float32",
+        help="Of the vectors; int8 keeps their direction, for cosines; default: %(default)s.",
+    )
+    parser.add_argument(
+        "--shard_size",
+        type=whole_number(1, sys.maxsize),
+        default=SHARD_SIZE,
+        metavar="ROWS",
+        help="Rows of a file in a folder; default: %(default)s.",
+    )
+    parser.add_argument("--overwrite", action="store_true", help="Replace what is there and start again.")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Write the vectors.
+
+    Raises:
+        ValueError: An input cannot be read or does not fit, or the output is in use.
+        OSError: A file is missing or cannot be written.
+    """
+    from modeling_dsa.encoding.bulk import BulkOptions, Process, check_output, encode_bulk
+    from modeling_dsa.encoding.encoder import SentenceEncoder
+    from modeling_dsa.encoding.sources import open_sentences
+
+    output: Path = arguments.output
+    process = Process.from_environment()
+    check_output(output, arguments.overwrite, process)
+    source = open_sentences(arguments.input, arguments.text_column, arguments.split)
+    read_config(arguments.model)
+    encoder = load_part("model", arguments.model, SentenceEncoder.from_pretrained)
+    config = encoder.model.config
+    if config.encoder == "dense_cnn" and config.vocab_size <= LARGEST_FOLDED_VOCABULARY:
+        encoder.model.fold_embeddings()  # type: ignore[operator]  # of DSAModel
+    options = BulkOptions(
+        batch_size=arguments.batch_size,
+        normalize=arguments.normalize,
+        dtype=arguments.dtype,
+        shard_size=arguments.shard_size,
+        overwrite=arguments.overwrite,
+    )
+    try:
+        rows = encode_bulk(encoder, source, output, options, process)
+    except KeyboardInterrupt:
+        stays = "nothing was written" if output.suffix == ".npy" else "the same command resumes after the last shard"
+        logger.error(f"Stopped; {stays}.")
+        return 130
+    part = f"process {process.rank}'s part of the " if process.count > 1 else "the "
+    logger.info(f"{output} holds {part}vectors of {rows:,} sentences, {encoder.width} numbers each.")
+    return 0

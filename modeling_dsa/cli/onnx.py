@@ -1,0 +1,46 @@
+"""`dsa onnx`: a model's ONNX files."""
+
+import argparse
+import logging
+from pathlib import Path
+from typing import Any
+
+from modeling_dsa.files.loading import load_part
+from modeling_dsa.files.model_folder import load_as_saved, read_config
+
+logger = logging.getLogger(__name__)
+
+
+def add_parser(commands: "argparse._SubParsersAction[Any]") -> None:
+    """Add the verb to the command `dsa`."""
+    text = "Write a model's ONNX file into its folder, for onnxruntime: checked to be equal to the model."
+    parser = commands.add_parser("onnx", help=text, description=text, allow_abbrev=False)
+    parser.set_defaults(run=run)
+    parser.add_argument("folder", type=Path, metavar="FOLDER", help="Folder of a saved model; the file goes to onnx/.")
+    parser.add_argument("--int8", action="store_true", help="Write an int8 file too, which is smaller and faster.")
+    parser.add_argument("--overwrite", action="store_true", help="Replace the ONNX files that are there.")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Write the files.
+
+    Raises:
+        ValueError: A package is missing, files are in the way, or the model cannot be loaded or exported.
+        OSError: The folder holds no model, or a file cannot be written.
+    """
+    try:
+        from modeling_dsa.onnx.export import export_onnx
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in ("onnx", "onnxruntime", "onnxscript"):
+            raise
+        raise ValueError('ONNX files need more packages: pip install "dsa-transformers[onnx]".') from error
+    folder: Path = arguments.folder
+    output = folder / "onnx"
+    old = sorted(output.glob("*.onnx"))
+    if old and not arguments.overwrite:
+        raise ValueError(f"{old[0]} is there already: give --overwrite to replace it.")
+    read_config(folder)
+    model = load_part("model", folder, load_as_saved)
+    for path in export_onnx(model, output, quantize=arguments.int8):
+        logger.info(f"{path} holds the model: {path.stat().st_size / 1e6:.1f} MB.")
+    return 0

@@ -1,0 +1,140 @@
+"""`dsa predict`: a classifier's labels and probabilities for texts."""
+
+import argparse
+import logging
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO, cast
+
+from modeling_dsa.files.loading import load_part
+from modeling_dsa.files.model_folder import load_as_saved, read_config
+from modeling_dsa.files.replacing import replaced_file
+
+if TYPE_CHECKING:
+    from modeling_dsa import DSAConfig, DSAForSequenceClassification
+    from modeling_dsa.batching_dsa import Text
+    from modeling_dsa.prediction.answers import Answer
+
+logger = logging.getLogger(__name__)
+
+FORMATS = ("jsonl", "csv")
+
+
+def add_parser(commands: "argparse._SubParsersAction[Any]") -> None:
+    """Add the verb to the command `dsa`."""
+    text = "Classify texts or pairs of texts: a label and the probability of every label for each, in their order."
+    parser = commands.add_parser("predict", help=text, description=text, allow_abbrev=False)
+    parser.set_defaults(run=run)
+    parser.add_argument("model", metavar="MODEL", help="Folder or Hub id of a classifier.")
+    parser.add_argument(
+        "input",
+        metavar="INPUT",
+        help="A text; or a file: .txt with one text a line, .jsonl, .csv, .tsv or .parquet, each also with .gz behind; "
+        "or - for standard input with one text a line. A line of a pair is the first text, a tab and the second.",
+    )
+    parser.add_argument("text_pair", metavar="TEXT_PAIR", nargs="?", help="The second text of a pair.")
+    parser.add_argument(
+        "--text_column",
+        nargs="+",
+        default=[],
+        metavar="NAME",
+        help="Column of the texts in a file, or two columns of pairs; default: text or sentence, and of pairs "
+        "sentence1 sentence2, premise hypothesis, or text text_pair.",
+    )
+    parser.add_argument("--output", type=Path, metavar="FILE", help="File to write; default: standard output.")
+    parser.add_argument(
+        "--format", choices=FORMATS, help="Of what is written; default: what FILE's extension says, or else jsonl."
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Write the predictions.
+
+    Raises:
+        ValueError: The model is no classifier or cannot be loaded, or an input is broken or does not fit the model.
+        OSError: A file is missing or cannot be written.
+    """
+    from modeling_dsa.prediction.texts import open_texts
+
+    output: Path | None = arguments.output
+    output_format = _output_format(output, arguments.format)
+    if output is not None and output.exists() and Path(arguments.input).exists() and output.samefile(arguments.input):
+        raise ValueError(f"{output} is the input: give another --output.")
+    config = _classifier_config(arguments.model)
+    texts = open_texts(arguments.input, arguments.text_pair, arguments.text_column, pairs=config.sentences_per_row == 2)
+    predict = _predictor(arguments.model)
+    try:
+        with _opened(output) as file:
+            count = _write(texts, predict, file, output_format)
+    except KeyboardInterrupt:
+        logger.error("Stopped." if output is None else "Stopped; nothing was written.")
+        return 130
+    except BrokenPipeError:  # who reads has enough, such as `head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python flushes it once more at the end
+        return 0
+    if output is not None:
+        logger.info(f"{output} holds the predictions for {count:,} texts.")
+    return 0
+
+
+def _output_format(output: Path | None, chosen: str | None) -> str:
+    by_extension = None if output is None else output.suffix.lower().removeprefix(".")
+    if chosen is not None and by_extension in FORMATS and by_extension != chosen:
+        raise ValueError(f"{output} would hold {chosen}, which its extension denies: give another name or --format.")
+    return chosen or (by_extension if by_extension in FORMATS else FORMATS[0])
+
+
+def _classifier_config(source: str) -> "DSAConfig":
+    read_config(source)
+
+    from modeling_dsa import DSAConfig
+
+    config = load_part("config", source, DSAConfig.from_pretrained)
+    if not config.is_classifier:
+        raise ValueError(f"{source} holds an encoder without a classifier: train one, or use dsa encode.")
+    return config
+
+
+def _predictor(source: str) -> "Callable[[Sequence[Text]], list[Answer]]":
+    """What gives the answers to texts."""
+    import torch
+    from transformers import AutoTokenizer
+
+    from modeling_dsa.explain.scores import score_function
+    from modeling_dsa.prediction.answers import answers
+    from modeling_dsa.prediction.scores import label_scores
+
+    model = cast("DSAForSequenceClassification", load_part("model", source, load_as_saved))
+    tokenizer = load_part("tokenizer", source, AutoTokenizer.from_pretrained)
+    model.to("cuda" if torch.cuda.is_available() else "cpu")  # type: ignore[arg-type]  # a wrapper hides the signature
+    kind = score_function(model.config.problem_type, model.num_labels)
+    labels = [name for _, name in sorted(cast("dict[int, str]", model.config.id2label).items())]
+    return lambda texts: answers(texts, label_scores(model, tokenizer, texts), labels, kind)
+
+
+@contextmanager
+def _opened(output: Path | None) -> Iterator[TextIO]:
+    if output is None:
+        sys.stdout.reconfigure(encoding="utf-8", newline="")  # type: ignore[union-attr]  # a TextIOWrapper
+        yield sys.stdout
+        return
+    with replaced_file(output) as beside, beside.open("w", encoding="utf-8", newline="") as file:
+        yield file
+
+
+def _write(
+    texts: "Iterator[Text]", predict: "Callable[[Sequence[Text]], list[Answer]]", file: TextIO, output_format: str
+) -> int:
+    """Write the predictions, window by window, and return how many they are."""
+    from modeling_dsa.encoding.windows import windows
+    from modeling_dsa.prediction.answers import csv_writer, json_lines_writer
+
+    write = (csv_writer if output_format == "csv" else json_lines_writer)(file)
+    count = 0
+    for window in windows(texts):
+        write(predict(window))
+        count += len(window)
+    return count

@@ -1,0 +1,1 @@
+"""What a classifier makes of texts, in bulk: reading them, scoring them, writing the answers."""

@@ -1,0 +1,86 @@
+"""Predictions as JSON lines or as a CSV table, one for each text, in their order."""
+
+import csv
+import json
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, TextIO, TypeAlias
+
+from modeling_dsa.batching_dsa import Text, Vectors, replace_surrogates
+
+Format: TypeAlias = Literal["jsonl", "csv"]
+Answer: TypeAlias = dict[str, Any]
+
+
+def answers(texts: Sequence[Text], scores: Vectors, labels: Sequence[str], kind: str) -> list[Answer]:
+    """What a classifier says to texts.
+
+    Args:
+        texts: Texts or pairs.
+        scores: Of each label. (texts, labels)
+        labels: Names, by index.
+        kind: "softmax" where one label is right, "sigmoid" where several can be, "none" for the numbers of a
+            regression.
+
+    Returns:
+        For each text its `text`, and `text_pair` of a pair, with `label` (where one is right) and `probabilities` by
+        label; or, of a regression, `prediction`, by label where there are several.
+    """
+    return [_answer(text, row, labels, kind) for text, row in zip(texts, scores.tolist(), strict=True)]
+
+
+def _answer(text: Text, scores: Sequence[float], labels: Sequence[str], kind: str) -> Answer:
+    answer: Answer = {"text": text} if isinstance(text, str) else {"text": text[0], "text_pair": text[1]}
+    by_label = {label: float(f"{score:.6g}") for label, score in zip(labels, scores, strict=True)}
+    if kind == "none":
+        return answer | {"prediction": by_label if len(labels) > 1 else by_label[labels[0]]}
+    if kind == "softmax":
+        answer["label"] = max(by_label, key=lambda label: by_label[label])
+    return answer | {"probabilities": by_label}
+
+
+def json_lines_writer(file: TextIO) -> Callable[[Sequence[Answer]], None]:
+    """What writes answers as JSON lines."""
+
+    def write(found: Sequence[Answer]) -> None:
+        file.writelines(f"{_json(answer)}\n" for answer in found)
+        file.flush()
+
+    return write
+
+
+def csv_writer(file: TextIO) -> Callable[[Sequence[Answer]], None]:
+    """What writes answers as a table with a header, whose columns of labels are called `probabilities.NAME`."""
+    writer = csv.writer(file)
+    header_written = False
+
+    def write(found: Sequence[Answer]) -> None:
+        nonlocal header_written
+        rows = [_flat(answer) for answer in found]
+        if rows and not header_written:
+            writer.writerow(map(replace_surrogates, rows[0]))
+            header_written = True
+        writer.writerows(
+            [replace_surrogates(value) if isinstance(value, str) else value for value in row.values()] for row in rows
+        )
+        file.flush()
+
+    return write
+
+
+def _json(answer: Answer) -> str:
+    line = json.dumps(answer, ensure_ascii=False)
+    try:
+        line.encode()
+    except UnicodeEncodeError:  # half a surrogate pair, which only an escape can carry
+        return json.dumps(answer)
+    return line
+
+
+def _flat(answer: Answer) -> Answer:
+    flat: Answer = {}
+    for name, value in answer.items():
+        if isinstance(value, dict):
+            flat |= {f"{name}.{label}": score for label, score in value.items()}
+        else:
+            flat[name] = value
+    return flat

@@ -1,0 +1,41 @@
+"""Scores of a classifier's labels for any number of texts."""
+
+from collections.abc import Sequence
+
+import torch
+from transformers import PreTrainedTokenizerBase
+
+from modeling_dsa.batching_dsa import Batch, Text, TextBatches, Vectors, compute_in_batches
+from modeling_dsa.explain.scores import logits_to_scores, score_function
+from modeling_dsa.modeling_dsa import DSAForSequenceClassification
+
+
+def label_scores(
+    model: DSAForSequenceClassification, tokenizer: PreTrainedTokenizerBase, texts: Sequence[Text]
+) -> Vectors:
+    """Score texts, each distinct one once; the same texts have the same scores each time.
+
+    Args:
+        model: A classifier, on any device. It is put into evaluation mode.
+        tokenizer: Its tokenizer.
+        texts: Texts, or pairs for a model that reads pairs.
+
+    Returns:
+        Probabilities of the labels, or the numbers of a regression. (texts, num_labels)
+    """
+    model.eval()
+
+    @torch.inference_mode()
+    def logits(batch: Batch) -> Vectors:
+        ids, mask, types = (
+            torch.from_numpy(array).to(model.device)
+            for array in (batch.input_ids, batch.attention_mask, batch.token_type_ids)
+        )
+        found: torch.Tensor = model(ids, attention_mask=mask.long(), token_type_ids=types).logits
+        return found.float().cpu().numpy()  # (batch, num_labels)
+
+    function = score_function(model.config.problem_type, model.num_labels)
+    with torch.random.fork_rng(devices=[] if model.device.type == "cpu" else None):
+        torch.manual_seed(0)  # of a variational model that predicts from samples
+        found = compute_in_batches(TextBatches(tokenizer.backend_tokenizer, texts), logits, model.num_labels)
+    return logits_to_scores(found, function)

@@ -1,0 +1,125 @@
+"""Texts and pairs of texts to classify: given themselves, or read one after another from a file or standard input."""
+
+import itertools
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from modeling_dsa.batching_dsa import Text
+from modeling_dsa.files.text_files import file_extension, read_lines, read_rows, read_standard_input
+
+STANDARD_INPUT = "-"
+_SINGLE_COLUMNS = (("text",), ("sentence",))
+_PAIR_COLUMNS = (("sentence1", "sentence2"), ("premise", "hypothesis"), ("text", "text_pair"))
+
+
+def open_texts(source: str, text_pair: str | None, columns: Sequence[str], *, pairs: bool) -> Iterator[Text]:
+    """Find the texts to classify.
+
+    Args:
+        source: `-` for standard input, a file of those that `read_rows` and `read_lines` read, or a text. A name with
+            one of their extensions and without a space is taken for a file.
+        text_pair: The second text where `source` is the first of a pair.
+        columns: Columns of a file: one, or two for pairs. Where none are named they are found by their usual names; a
+            `.txt` is then no table, but has one text a line, or two with a tab between them.
+        pairs: Whether the model reads pairs.
+
+    Returns:
+        The texts, or pairs of them, read as they are asked for. Mistakes after the first text come to light then.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: The model reads another number of texts, there is no text, or a file is broken or lacks a column.
+    """
+    is_file = source != STANDARD_INPUT and _names_file(source)
+    if text_pair is not None and (is_file or source == STANDARD_INPUT):
+        raise ValueError(f"{source} gives the texts itself: leave out {text_pair!r}.")
+    if columns and not is_file:
+        raise ValueError("--text_column names columns of a file: leave it out for a text and for standard input.")
+    if len(columns) not in (0, 1 + pairs):
+        wanted = "pairs of texts: name two columns" if pairs else "single texts: name one column"
+        raise ValueError(f"The model reads {wanted} with --text_column.")
+    if is_file:
+        texts = _file_texts(Path(source), columns, pairs=pairs)
+    elif source == STANDARD_INPUT:
+        texts = _line_texts(read_standard_input(), pairs=pairs)
+    else:
+        texts = iter([_given(source, text_pair, pairs=pairs)])
+    first = next(texts, None)  # a mistake that can be told before a model is loaded
+    if first is None:
+        raise ValueError(f"{'standard input' if source == STANDARD_INPUT else source} holds no text.")
+    return itertools.chain([first], texts)
+
+
+def _names_file(source: str) -> bool:
+    try:
+        if Path(source).exists():
+            return True
+        file_extension(Path(source))
+    except (OSError, ValueError):  # a text that is too long for a name, or has no extension
+        return False
+    return re.search(r"\s", source) is None
+
+
+def _given(text: str, text_pair: str | None, *, pairs: bool) -> Text:
+    for given in (text, text_pair):
+        if given is not None and not given.strip():
+            raise ValueError(f"{given!r} is an empty text: give one to classify.")
+    if text_pair is not None and not pairs:
+        raise ValueError("The model reads single texts, but two were given: leave out the second.")
+    if text_pair is None and pairs:
+        raise ValueError("The model reads pairs of texts, but one was given: give the second too.")
+    return text if text_pair is None else (text, text_pair)
+
+
+def _file_texts(path: Path, columns: Sequence[str], *, pairs: bool) -> Iterator[Text]:
+    if file_extension(path) == ".txt" and not columns:
+        yield from _line_texts(read_lines(path), pairs=pairs)
+        return
+    if not columns:
+        first = next(read_rows(path), None)
+        if first is None:
+            return
+        columns = _found_columns(path, first[1], pairs=pairs)
+    for location, row in read_rows(path, columns):
+        values = [_checked(row[column], f"{location}, column {column!r}") for column in columns]
+        yield (values[0], values[1]) if pairs else values[0]
+
+
+def _found_columns(path: Path, row: Mapping[str, Any], *, pairs: bool) -> Sequence[str]:
+    found_pairs = [columns for columns in _PAIR_COLUMNS if all(column in row for column in columns)]
+    found_singles = [columns for columns in _SINGLE_COLUMNS if columns[0] in row]
+    if found_pairs and not pairs:
+        raise ValueError(
+            f"{path} holds pairs ({' and '.join(found_pairs[0])}), but the model reads single texts: say with "
+            "--text_column which column to read."
+        )
+    found: Sequence[Sequence[str]] = found_pairs if pairs else found_singles or ([list(row)] if len(row) == 1 else [])
+    if len(found) != 1:
+        holds = "the pairs of texts" if pairs else "the texts"
+        raise ValueError(
+            f"{path} has the columns {', '.join(row) or 'none'}: say with --text_column which hold {holds}."
+        )
+    return found[0]
+
+
+def _line_texts(lines: Iterator[tuple[str, str]], *, pairs: bool) -> Iterator[Text]:
+    for location, line in lines:
+        if not pairs:
+            yield _checked(line, location)
+            continue
+        parts = line.split("\t")
+        if len(parts) != 2:
+            raise ValueError(
+                f"{location}: {line[:80]!r} is no pair of texts, which the model reads: write the first text, a tab "
+                "and the second text."
+            )
+        first, second = (_checked(part, location) for part in parts)
+        yield first, second
+
+
+def _checked(value: Any, location: str) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise ValueError(f"{location}: {value!r} is no text to classify: fix or remove it.")
+    return value

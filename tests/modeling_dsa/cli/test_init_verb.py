@@ -1,0 +1,252 @@
+"""`dsa init` from outside: the folders it writes and every mistake it refuses."""
+
+import os
+import re
+import signal
+import subprocess
+import sysconfig
+import time
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from small_init import VECTORS, Inputs, write_inputs
+from transformers import AutoModel, AutoModelForSequenceClassification, AutoTokenizer
+
+from modeling_dsa import DSAConfig
+from modeling_dsa.cli.init import NLI_LABELS
+from modeling_dsa.cli.main import main
+from modeling_dsa.repository_dsa import automatic_classes
+from modeling_dsa.shipped.settings import setting_folder
+from modeling_dsa.text.tokenization import WordTokenizer
+from run_glue_style.tasks.nli import LABEL_NAMES
+
+DSA = Path(sysconfig.get_path("scripts")) / "dsa"
+ENVIRONMENT = os.environ | {"HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
+
+
+class Made(NamedTuple):
+    folder: Path
+    messages: list[str]
+
+
+@pytest.fixture(scope="module")
+def inputs(tmp_path_factory: pytest.TempPathFactory) -> Inputs:
+    return write_inputs(tmp_path_factory.mktemp("inputs"))
+
+
+@pytest.fixture
+def made(inputs: Inputs, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> Made:
+    folder = tmp_path / "new" / "model"
+    assert init(folder, inputs, "--head", "nli", "--seed", 3) == 0
+    return Made(folder, caplog.messages)
+
+
+def init(output: Path, inputs: Inputs, *words: object, texts: bool = True) -> int:
+    vocabulary = ["--texts", inputs.texts] if texts else []
+    small = [] if "--config" in words else ["--config", inputs.config]
+    return main(["init", str(output), "--vectors", inputs.vectors, *vocabulary, *small, *map(str, words)])
+
+
+def config_of(folder: Path) -> DSAConfig:
+    config: DSAConfig = DSAConfig.from_pretrained(folder)
+    return config
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_init_says_what_it_did_and_writes_one_folder(made: Made) -> None:
+    written = {path.name for path in made.folder.iterdir()}
+    assert written >= {"config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"}
+    assert written >= {"modeling_dsa.py", "modules.json", "handler.py"}
+    assert list(made.folder.parent.iterdir()) == [made.folder]  # nothing half-written beside it
+    assert made.messages[:2] == ["Texts are lower-cased.", "5 of 6 words have a vector."]
+    assert made.messages[2].startswith(f"{made.folder} holds a DSAForNLI with fresh weights")
+    assert made.messages[-1].startswith("import modeling_dsa; ")
+
+
+@pytest.mark.parametrize("auto", [AutoModel, AutoModelForSequenceClassification])
+def test_the_folder_loads_with_the_vectors_in_its_word_table(made: Made, auto: Any) -> None:
+    model, tokenizer = auto.from_pretrained(made.folder), AutoTokenizer.from_pretrained(made.folder)
+    assert type(model).__name__ == ("DSAModel" if auto is AutoModel else "DSAForNLI")
+    table = model.get_input_embeddings().weight
+    row = {word: table[tokenizer.convert_tokens_to_ids(word)].tolist() for word in ("the", "zqxv", "[PAD]")}
+    assert row["the"] == VECTORS["the"]
+    assert row["[PAD]"] == [0.0, 0.0, 0.0]
+    assert all(0 < abs(number) <= 1.0 for number in row["zqxv"])  # of U(-1, 1), as the config says
+    assert table.requires_grad is False
+    ids = tokenizer("The zqxv gnarl")["input_ids"]
+    assert ids[1] > 2  # a word of the texts has its own row, even without a vector
+    assert ids[2] == 1  # [UNK]
+    batch = tokenizer(["The zqxv sleeps.", "unheard-of"], ["A man", "gnarl"], padding=True, return_tensors="pt")
+    with torch.no_grad():
+        outputs = model(**batch)
+    values = outputs[-1] if auto is AutoModel else outputs.logits
+    assert values.shape == (2, 4 if auto is AutoModel else 3)
+    assert values.isfinite().all()
+
+
+@pytest.mark.parametrize(
+    ("head", "architecture", "labels"),
+    [
+        ("model", "DSAModel", ["LABEL_0", "LABEL_1"]),
+        ("sequence-classification", "DSAForSequenceClassification", ["LABEL_0", "LABEL_1"]),
+        ("nli", "DSAForNLI", list(NLI_LABELS)),
+    ],
+)
+def test_each_head_has_its_config_and_a_line_that_runs(
+    inputs: Inputs,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    capsys: pytest.CaptureFixture[str],
+    head: str,
+    architecture: str,
+    labels: list[str],
+) -> None:
+    assert init(tmp_path / "it's", inputs, "--head", head) == 0
+    config = config_of(tmp_path / "it's")
+    assert config.architectures == [architecture]
+    assert config.id2label == dict(enumerate(labels))
+    assert config.label2id == {name: number for number, name in enumerate(labels)}
+    assert config.sentences_per_row == (2 if head == "nli" else 1)
+    assert (config.vocab_size, config.embedding_size, config.hidden_size) == (9, 3, 7)
+    capsys.readouterr()
+    exec(caplog.messages[-1])
+    assert re.match(r"torch\.Size\(\[1, 4\]\)" if head == "model" else r"\[?{'label': '", capsys.readouterr().out)
+
+
+def test_names_of_nli_labels_are_those_of_the_training_script() -> None:
+    assert NLI_LABELS == LABEL_NAMES
+
+
+def test_config_comes_from_a_setting_a_folder_a_file_or_the_defaults(inputs: Inputs, tmp_path: Path) -> None:
+    file = Path(inputs.config) / "config.json"
+    assert init(tmp_path / "file", inputs, "--config", file) == 0
+    assert config_of(tmp_path / "file").hidden_size == 7
+    assert init(tmp_path / "setting", inputs, "--config", "dsa-multiple-snli", "--head", "nli") == 0
+    expected = config_of(setting_folder("dsa-multiple-snli"))
+    expected.vocab_size, expected.embedding_size, expected.dtype = 9, 3, "float32"
+    assert config_of(tmp_path / "setting").to_dict() == expected.to_dict() | automatic_classes("DSAForNLI")
+    words = ["--vectors", inputs.vectors, "--most_frequent", "2"]
+    assert main(["init", str(tmp_path / "default"), *words]) == 0
+    assert config_of(tmp_path / "default").hidden_size == DSAConfig().hidden_size
+
+
+def test_same_seed_same_files_other_seed_other_weights(inputs: Inputs, tmp_path: Path) -> None:
+    for name, seed in (("a", 1), ("b", 1), ("c", 2)):
+        assert init(tmp_path / name, inputs, "--seed", seed) == 0
+    first, again, other = (contents(tmp_path / name) for name in "abc")
+    assert first == again
+    assert {name for name in first if first[name] != other[name]} == {"model.safetensors"}
+
+
+def test_most_frequent_words_are_the_first_of_the_file(inputs: Inputs, tmp_path: Path) -> None:
+    assert init(tmp_path / "a", inputs, "--most_frequent", 3, texts=False) == 0
+    tokenizer = AutoTokenizer.from_pretrained(tmp_path / "a")
+    assert tokenizer("The man . A")["input_ids"] == [3, 1, 4, 5]
+    table = load_file(tmp_path / "a" / "model.safetensors")["embed_tokens.weight"]
+    assert table[3:].tolist() == [VECTORS[word] for word in ("the", ".", "a")]
+
+
+def test_folder_in_use_is_only_overwritten_when_asked(
+    inputs: Inputs, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    output = tmp_path / "a"
+    output.mkdir()  # an empty folder is fine
+    assert init(output, inputs) == 0
+    (output / "notes.txt").write_text("mine")
+    before = contents(output)
+    (output / "onnx").mkdir()
+    for name in ("onnx/model.onnx", "README.md", "all_results.json"):
+        (output / name).write_text("of the old model")
+    in_use = contents(output)
+    assert init(output, inputs, "--seed", 5) == 2
+    assert "is not empty: give --overwrite" in caplog.messages[-1]
+    assert contents(output) == in_use
+    assert init(output, inputs, "--seed", 5, "--overwrite") == 0
+    after = contents(output)
+    assert set(after) == set(before)
+    assert after["notes.txt"] == b"mine"
+    assert after["model.safetensors"] != before["model.safetensors"]
+
+
+@pytest.mark.parametrize("in_use", [False, True])
+@pytest.mark.parametrize(("error", "code"), [(KeyboardInterrupt(), 130), (OSError("No space left on device"), 2)])
+def test_what_fails_while_saving_leaves_nothing(
+    inputs: Inputs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException, code: int, in_use: bool
+) -> None:
+    if in_use:
+        assert init(tmp_path / "a", inputs) == 0
+    before = contents(tmp_path)
+
+    def fail(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr(WordTokenizer, "save_pretrained", fail)  # the weights are written by then
+    assert init(tmp_path / "a", inputs, "--seed", 9, "--overwrite") == code
+    assert contents(tmp_path) == before
+    assert list(tmp_path.iterdir()) == ([tmp_path / "a"] if in_use else [])
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes, to know when the command reads")
+def test_interrupt_ends_the_command_with_130_and_leaves_nothing(inputs: Inputs, tmp_path: Path) -> None:
+    pipe = tmp_path / "texts.txt"
+    os.mkfifo(pipe)
+    words = ["init", str(tmp_path / "a"), "--vectors", inputs.vectors, "--texts", str(pipe), "--config", inputs.config]
+    heed = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)  # tests in the background of a shell ignore interrupts
+    with subprocess.Popen(
+        [DSA, *words], env=ENVIRONMENT, stderr=subprocess.PIPE, text=True, preexec_fn=heed
+    ) as process:
+        try:
+            writer = _open_once_read(pipe, process)
+            process.send_signal(signal.SIGINT)
+            _, said = process.communicate(timeout=60)
+            os.close(writer)
+        finally:
+            process.kill()
+    assert (process.returncode, said) == (130, "Stopped; nothing was written.\n")
+    assert list(tmp_path.iterdir()) == [pipe]
+
+
+def _open_once_read(pipe: Path, process: "subprocess.Popen[str]") -> int:
+    """Wait until a process has opened a named pipe, and open its other end."""
+    end = time.monotonic() + 240
+    while process.poll() is None and time.monotonic() < end:
+        try:
+            return os.open(pipe, os.O_WRONLY | os.O_NONBLOCK)
+        except OSError:  # nobody reads yet
+            time.sleep(0.05)
+    raise AssertionError(f"The command ended with {process.returncode} before it read the texts.")
+
+
+def test_mistakes_of_init_are_clear(inputs: Inputs, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    output = tmp_path / "a"
+    bert, wrong, csv = tmp_path / "bert", tmp_path / "wrong.json", tmp_path / "t.csv"
+    bert.mkdir()
+    (bert / "config.json").write_text('{"model_type": "bert"}')
+    wrong.write_text('{"model_type": "dsa", "kernel_sizes": [2]}')
+    csv.write_text("id,text\n1,a\n")
+    mistakes: list[tuple[Sequence[object], str]] = [
+        (["--config", "dsa-singel-snli"], "There is no setting 'dsa-singel-snli'. Did you mean 'dsa-single-snli'?"),
+        (["--config", bert], f"{bert} is a model of type 'bert': give one of type 'dsa'."),
+        (["--config", wrong], "cannot be loaded (kernel_sizes must be one or more odd numbers, got [2]): give a"),
+        (["--config", tmp_path], f"{tmp_path} has no config.json: give the folder of a saved model."),
+        (["--texts", tmp_path / "no.txt"], f"There is no file {tmp_path / 'no.txt'}: give files of texts."),
+        (["--texts", csv], f"{csv} has the columns id, text: say with --text_columns which hold the texts."),
+        (["--texts", csv, "--text_columns", "txt"], f"{csv} has no column 'txt': it has id, text."),
+    ]
+    for words, message in mistakes:
+        assert init(output, inputs, *words) == 2
+        assert message in caplog.messages[-1]
+        assert "\n" not in caplog.messages[-1]
+    output.write_text("")
+    assert init(output, inputs) == 2
+    assert caplog.messages[-1] == f"error: {output} is a file: give the path of a folder to write."
+    assert set(tmp_path.iterdir()) == {bert, wrong, csv, output}

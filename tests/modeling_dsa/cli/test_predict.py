@@ -1,0 +1,199 @@
+"""`dsa predict` from outside: every source and format, the model's own numbers, and every mistake it refuses."""
+
+import csv
+import io
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow
+import pyarrow.parquet
+import pytest
+import torch
+from small_models import randomize, small_config
+from small_repositories import NLI, save_system
+from small_runs import pairs, small_tokenizer
+from transformers import AutoTokenizer
+
+from modeling_dsa import DSAForNLI, DSAForSequenceClassification
+from modeling_dsa.cli.main import main
+from modeling_dsa.encoding import windows
+
+PAIRS = [(row["premise"], row["hypothesis"]) for row in pairs("train")[:20]]
+TEXTS = [premise for premise, _ in PAIRS]
+LABELS = list(NLI["id2label"].values())
+
+Predict = Callable[..., list[dict[str, Any]]]
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folders of a model of pairs (`nli`), of single texts (`vsam`), of a regression and of an encoder."""
+    folder = tmp_path_factory.mktemp("models")
+    for name in ("nli", "vsam", "encoder"):
+        save_system(folder, name)
+    config = small_config(vocab_size=len(small_tokenizer()), num_labels=1, problem_type="regression")
+    randomize(DSAForSequenceClassification(config)).save_pretrained(folder / "regression")
+    small_tokenizer().save_pretrained(folder / "regression")
+    return folder
+
+
+@pytest.fixture
+def predict(models: Path, capsys: pytest.CaptureFixture[str]) -> Predict:
+    """Run the command and parse the JSON lines that it prints."""
+
+    def run(model: str, *arguments: object) -> list[dict[str, Any]]:
+        capsys.readouterr()
+        assert main(["predict", str(models / model), *map(str, arguments)]) == 0
+        return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+    return run
+
+
+@pytest.fixture
+def give(monkeypatch: pytest.MonkeyPatch) -> Callable[[bytes], None]:
+    def as_standard_input(content: bytes) -> None:
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+
+    return as_standard_input
+
+
+def write(path: Path, columns: tuple[str, ...], rows: list[Any]) -> Path:
+    table = [dict(zip(columns, row, strict=True)) for row in rows]
+    if path.suffix == ".parquet":
+        pyarrow.parquet.write_table(pyarrow.Table.from_pylist(table), path)
+    elif path.suffix == ".jsonl":
+        path.write_text("".join(json.dumps(row) + "\n" for row in table))
+    else:
+        with path.open("w", newline="", encoding="utf-8") as file:
+            writer = csv.writer(file, "excel-tab" if path.suffix == ".tsv" else "excel", quoting=csv.QUOTE_MINIMAL)
+            writer.writerows([columns, *rows])
+    return path
+
+
+def test_answers_are_the_models_own_in_the_order_of_the_texts(models: Path, predict: Predict, tmp_path: Path) -> None:
+    model, tokenizer = DSAForNLI.from_pretrained(models / "nli"), AutoTokenizer.from_pretrained(models / "nli")
+    texts = [*PAIRS, PAIRS[0], ("é 🐕 \ud83d", 'with "quotes", and commas')]
+    found = predict("nli", write(tmp_path / "a.jsonl", ("premise", "hypothesis"), texts))
+    assert [(answer["text"], answer["text_pair"]) for answer in found] == texts
+    for (first, second), answer in zip(texts[:-1], found, strict=False):
+        with torch.no_grad():
+            scores = model(**tokenizer(first, second, return_tensors="pt")).logits[0].softmax(-1).tolist()
+        assert answer["probabilities"] == pytest.approx(dict(zip(LABELS, scores, strict=True)), abs=1e-5)
+        assert answer["label"] == max(answer["probabilities"], key=answer["probabilities"].get)
+
+
+@pytest.mark.parametrize(
+    ("name", "columns", "options"),
+    [
+        ("a.csv", ("sentence1", "sentence2"), ()),
+        ("a.tsv", ("text", "text_pair"), ()),
+        ("a.parquet", ("left", "right"), ("--text_column", "left", "right")),
+    ],
+)
+def test_every_table_gives_the_same(
+    predict: Predict, tmp_path: Path, name: str, columns: tuple[str, ...], options: tuple[str, ...]
+) -> None:
+    wanted = predict("nli", write(tmp_path / "b.jsonl", ("premise", "hypothesis"), PAIRS))
+    assert predict("nli", write(tmp_path / name, columns, PAIRS), *options) == wanted
+
+
+def test_lines_of_a_file_and_of_standard_input(
+    predict: Predict, tmp_path: Path, give: Callable[[bytes], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(windows, "_TEXTS", 7)  # so that there are several
+    path = tmp_path / "a.txt"
+    path.write_text("\n".join(TEXTS) + "\n", encoding="utf-8")
+    wanted = predict("vsam", path)
+    assert [answer["text"] for answer in wanted] == TEXTS
+    give(path.read_bytes())
+    assert predict("vsam", "-") == wanted
+    assert predict("vsam", TEXTS[3]) == [wanted[3] | {"probabilities": pytest.approx(wanted[3]["probabilities"])}]
+    give("".join(f"{first}\t{second}\r\n" for first, second in PAIRS).encode())
+    found = predict("nli", "-")
+    assert [(answer["text"], answer["text_pair"]) for answer in found] == PAIRS
+    (alone,) = predict("nli", *PAIRS[2])
+    assert alone["probabilities"] == pytest.approx(found[2]["probabilities"], rel=1e-4)
+
+
+def test_a_regression_gives_numbers(models: Path, predict: Predict, tmp_path: Path) -> None:
+    path = write(tmp_path / "a.csv", ("sentence",), [[text] for text in TEXTS])
+    model = DSAForSequenceClassification.from_pretrained(models / "regression")
+    with torch.no_grad():
+        wanted = model(**small_tokenizer()(TEXTS, padding=True, return_tensors="pt")).logits[:, 0].tolist()
+    found = predict("regression", path)
+    assert [answer["prediction"] for answer in found] == pytest.approx(wanted, rel=1e-4)
+    assert found[0].keys() == {"text", "prediction"}
+
+
+def test_a_table_is_written_whole(
+    models: Path, predict: Predict, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    source = write(tmp_path / "a.jsonl", ("premise", "hypothesis"), PAIRS)
+    output = tmp_path / "new" / "b.csv"
+    assert main(["predict", str(models / "nli"), str(source), "--output", str(output)]) == 0
+    assert caplog.messages == [f"{output} holds the predictions for 20 texts."]
+    with output.open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert rows[0].keys() == {"text", "text_pair", "label", *(f"probabilities.{label}" for label in LABELS)}
+    for row, answer in zip(rows, predict("nli", source), strict=True):
+        assert (row["text"], row["text_pair"], row["label"]) == (answer["text"], answer["text_pair"], answer["label"])
+        assert {label: float(row[f"probabilities.{label}"]) for label in LABELS} == answer["probabilities"]
+
+
+def test_mistakes_are_one_sentence_and_leave_nothing(
+    models: Path,
+    tmp_path: Path,
+    give: Callable[[bytes], None],
+    caplog: pytest.LogCaptureFixture,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    pair_file = write(tmp_path / "pairs.csv", ("premise", "hypothesis", "text"), [("a", "b", "c")])
+    null = tmp_path / "null.jsonl"
+    null.write_text('{"text": "a"}\n{"text": null}\n')
+    blank = tmp_path / "blank.txt"
+    blank.write_text("a\n\nb\n")
+    empty = tmp_path / "empty.csv"
+    empty.write_text("text\n")
+    (tmp_path / "other.md").write_text("a")
+    before = sorted(tmp_path.iterdir())
+    mistakes: list[tuple[str, list[object], str]] = [
+        ("vsam", ["a", "b"], "The model reads single texts, but two were given: leave out the second."),
+        ("nli", ["a"], "The model reads pairs of texts, but one was given: give the second too."),
+        ("vsam", [" "], "' ' is an empty text"),
+        ("nli", [pair_file, "b"], "gives the texts itself: leave out 'b'"),
+        ("vsam", [pair_file], "pairs.csv holds pairs (premise and hypothesis), but the model reads single texts"),
+        ("nli", [null], "null.jsonl has the columns text: say with --text_column which hold the pairs of texts."),
+        ("nli", [pair_file, "--text_column", "text"], "reads pairs of texts: name two columns with --text_column"),
+        (
+            "vsam",
+            [pair_file, "--text_column", "txt"],
+            "pairs.csv has no column 'txt': it has premise, hypothesis",
+        ),
+        ("vsam", ["a", "--text_column", "text"], "--text_column names columns of a file"),
+        ("vsam", [null], "null.jsonl, line 2, column 'text': None is no text to classify: fix or remove it."),
+        ("vsam", [blank], "blank.txt, line 2: '' is no text to classify"),
+        ("nli", [blank], "blank.txt, line 1: 'a' is no pair of texts, which the model reads: write the first text, a"),
+        ("vsam", [empty], "empty.csv holds no text."),
+        ("vsam", [tmp_path / "none.csv"], f"There is no file {tmp_path / 'none.csv'}"),
+        ("vsam", [tmp_path / "other.md"], "other.md has an unsupported extension: give .txt, "),
+        ("vsam", [tmp_path], f"{tmp_path} "),
+        ("encoder", ["a"], "encoder holds an encoder without a classifier: train one, or use dsa encode."),
+        ("nowhere", ["a"], "nowhere is no folder here"),
+    ]
+    for model, arguments, message in mistakes:
+        words = ["predict", str(models / model), *map(str, arguments), "--output", str(tmp_path / "out.jsonl")]
+        assert main(words) == 2, arguments
+        assert message in caplog.messages[-1]
+        assert "\n" not in caplog.messages[-1]
+    give(b"good\nbad \xff\n")
+    assert main(["predict", str(models / "vsam"), "-"]) == 2
+    assert "standard input, line 2 is not UTF-8" in caplog.messages[-1]
+    assert main(["predict", str(models / "vsam"), str(null), "--output", str(null)]) == 2
+    assert "null.jsonl is the input" in caplog.messages[-1]
+    assert main(["predict", str(models / "vsam"), "a", "--output", "a.csv", "--format", "jsonl"]) == 2
+    assert "a.csv would hold jsonl, which its extension denies" in caplog.messages[-1]
+    assert sorted(tmp_path.iterdir()) == before
+    assert capsys.readouterr().out == ""
