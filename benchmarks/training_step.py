@@ -85,9 +85,9 @@ def make_models(config: DSAConfig) -> tuple[DSAForNLI, DSAForNLI, PaddedDSA]:
         for name, weight in ours.named_parameters():
             if name.endswith("bias"):  # 0 in a fresh model, which would hide a missing mask from `check_equal`
                 weight.normal_(std=0.1)
-    folded = copy.deepcopy(ours)
+    folded = copy.deepcopy(ours).eval()
     folded.fold_embeddings()
-    return ours, folded.eval(), PaddedDSA(ours)
+    return ours, folded, PaddedDSA(ours)
 
 
 def make_product() -> Run:
@@ -101,8 +101,17 @@ def make_product() -> Run:
     return product
 
 
-def measure_phase(runs: Mapping[str, Run], batches: Batches, title: str) -> tuple[dict[str, Any], float]:
-    """Figures of encoding or training by variant, and the GFLOP/s of the product, which is one of the runs."""
+def measure_phase(
+    title: str, runs: Mapping[str, Run], batches: Batches, operations: Sequence[int]
+) -> tuple[dict[str, Any], float]:
+    """Figures of encoding or training by variant, and the GFLOP/s of the product, which is one of the runs.
+
+    Args:
+        title: Of the phase.
+        runs: What each variant does with a batch.
+        batches: The batches.
+        operations: Floating point operations of each timed batch.
+    """
     seconds = alternate(runs, [*batches.warm_up, *batches.timed], title, len(batches.warm_up))
     run = runs[OURS]
     orders: dict[str, Callable[[tuple[Batch, Batch]], object]] = {
@@ -114,12 +123,11 @@ def measure_phase(runs: Mapping[str, Run], batches: Batches, title: str) -> tupl
     sentences = [2 * len(batch.labels) for batch in batches.timed]
     of_product = [PRODUCTS * 2 * PRODUCT_SIZE[0] * PRODUCT_SIZE[1] * PRODUCT_SIZE[2] / 1e9] * len(batches.timed)
     product_gflops = median_rate(of_product, seconds[PRODUCT])
-    training = title == "Training"
-    operations = [(batch.training_operations if training else batch.operations) / 1e9 for batch in batches.timed]
+    billions = [count / 1e9 for count in operations]
     ours = statistics.median(seconds[OURS])
     figures = {}
     for name in runs.keys() - {PRODUCT}:
-        gflops = median_rate(operations, seconds[name])
+        gflops = median_rate(billions, seconds[name])
         figures[name] = {
             "milliseconds": 1e3 * statistics.median(seconds[name]),
             "ratio": statistics.median(seconds[name]) / ours,
@@ -169,17 +177,19 @@ def measure(config: DSAConfig, batches: Batches, bf16: bool) -> tuple[dict[str, 
     if bf16:
         encoders[BF16] = encoder(encode, bf16=True)
         trainers[BF16] = training_step(ours, loss_of(ours), bf16=True)
-    encoding, encoding_product = measure_phase(encoders, batches, "Encoding")
+    operations = [batch.operations for batch in batches.timed]
+    training_operations = [batch.training_operations for batch in batches.timed]
+    encoding, encoding_product = measure_phase("Encoding", encoders, batches, operations)
     ours.train()
     padded.train()
-    training, training_product = measure_phase(trainers, batches, "Training")
+    training, training_product = measure_phase("Training", trainers, batches, training_operations)
     tokens = sum(batch.tokens for batch in batches.timed)
     setup = {
         "parameters": count_parameters(ours),
         "logits_difference": difference,
         "padding_share": padding_share(batches.timed),
-        "operations_per_token": sum(batch.operations for batch in batches.timed) / tokens,
-        "training_operations_per_token": sum(batch.training_operations for batch in batches.timed) / tokens,
+        "operations_per_token": sum(operations) / tokens,
+        "training_operations_per_token": sum(training_operations) / tokens,
         "product_size": PRODUCT_SIZE,
         "product_gflops": {"encoding": encoding_product, "training": training_product},
     }
