@@ -77,8 +77,8 @@ def _register_pipeline(module: ModuleType) -> None:
     )
 
 
-def _register_when_imported(ours: str, theirs: str, register: Callable[[ModuleType], None]) -> None:
-    """Register the classes of our module once it is complete, and import it when transformers' module is.
+def _register_when_imported(ours: str, trigger: str, register: Callable[[ModuleType], None]) -> None:
+    """Register the classes of our module once it is complete, and import it when another module, the trigger, is.
 
     Either may come first: the import of our module may be what makes transformers import its own.
     """
@@ -87,9 +87,11 @@ def _register_when_imported(ours: str, theirs: str, register: Callable[[ModuleTy
     def import_ours(_: ModuleType) -> None:
         import_module(f"{__name__}.{ours}")
 
-    register_post_import_hook(import_ours, f"transformers.{theirs}")
+    register_post_import_hook(import_ours, trigger)
 
 
-_register_when_imported("configuration_dsa", "models.auto.configuration_auto", _register_config)
-_register_when_imported("modeling_dsa", "models.auto.modeling_auto", _register_models)
-_register_when_imported("pipeline_dsa", "pipelines", _register_pipeline)
+_register_when_imported("configuration_dsa", "transformers.models.auto.configuration_auto", _register_config)
+# A config asks the poolings when it is made, and without one nobody looks a model up. The import of AutoModel would be
+# too early: transformers' layers, of which our models are made, import it half way through their own module.
+_register_when_imported("modeling_dsa", f"{__name__}.poolings_dsa", _register_models)
+_register_when_imported("pipeline_dsa", "transformers.pipelines", _register_pipeline)

@@ -27,10 +27,12 @@ if TYPE_CHECKING:
     # Not used here: transformers takes along to a saved model what a search for such lines in this one file finds. Two
     # of them import transformers' pipelines, whose own import may be what has loaded this file.
     from .batching_dsa import BATCH_SIZE  # noqa: F401
+    from .config_fields_dsa import DSAConfigFields  # noqa: F401
     from .handler import EndpointHandler  # noqa: F401
     from .pairwise_dsa import PairwiseSelfAttention  # noqa: F401
     from .pipeline_dsa import SentenceEmbeddingPipeline  # noqa: F401
     from .pooled_dsa import Pooled  # noqa: F401
+    from .systems_dsa import Encoder, Pooling  # noqa: F401
     from .vectors_dsa import batch_vectors  # noqa: F401
 
 
@@ -186,8 +188,9 @@ class DSAPreTrainedModel(PreTrainedModel):
             ValueError: The encoder has nothing to fold, or the model is in training mode or offloaded.
         """
         base = cast(DSAModel, self.base_model)
-        if self.config.encoder != "dense_cnn":
-            raise ValueError(f"Only encoder 'dense_cnn' can be folded; this is '{self.config.encoder}'.")
+        if not ENCODERS[self.config.encoder].can_fold:
+            foldable = ", ".join(f"'{name}'" for name, kind in ENCODERS.items() if kind.can_fold)
+            raise ValueError(f"Only encoder {foldable} can be folded; this is '{self.config.encoder}'.")
         if self.training:
             raise ValueError("Folding is for prediction: call model.eval() first.")
         table = cast(Tensor, base.get_input_embeddings().weight)
@@ -229,11 +232,12 @@ class DSAModel(DSAPreTrainedModel):
     _keys_to_ignore_on_load_unexpected = [r"^classifier\."]  # noqa: RUF012  (a head's folder is a model's folder too)
 
     def __init__(self, config: DSAConfig) -> None:
-        config.validate_pooling()  # a field that was set since the config was made
+        config.validate_encoder()  # a field that was set since the config was made
+        config.validate_pooling()
         super().__init__(config)
         self.embed_tokens: nn.Module = nn.Embedding(config.vocab_size, config.embedding_size, config.pad_token_id)
         self.encoder = ENCODERS[config.encoder](config)
-        self.pooling = POOLINGS[config.pooling](config)
+        self.pooling = POOLINGS[config.pooling](config, config.encoded_size)
         self.folded: FoldedDenseCNN | None = None
         self.post_init()
         self.apply_freezing()

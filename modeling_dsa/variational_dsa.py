@@ -13,10 +13,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from .configuration_dsa import DSAConfig
+from .config_fields_dsa import DSAConfigFields
 from .packing_dsa import Packing
 from .pairwise_dsa import PairwiseSelfAttention
 from .pooled_dsa import Pooled, at_least_float32, sum_words
+from .systems_dsa import Encoder, Pooling
 
 # Samples disturb a new model's scores by about a fifth. With sigma = 1 they would be noise through most of a short run.
 INITIAL_LOG_STD = -2.0
@@ -41,22 +42,34 @@ def kl_divergence(mean_q: Tensor, log_std_q: Tensor, mean_p: Tensor, log_std_p: 
     return (log_std_p - log_std_q + (variance_ratio + distance - 1) / 2).sum(-1)
 
 
-class PairwisePooling(nn.Module):
+class PairwisePooling(Pooling):
     """VSAM without its variational part, the paper's baseline: the same attention from the mean of z alone.
 
     pi = f(H) (Eq. 6), mu = l_1(pi) (Eq. 7), a = softmax(tanh(W^z mu)) over the words, s = H a. With m heads W^z has m
     rows a word, and s is the concatenation.
     """
 
-    def __init__(self, config: DSAConfig) -> None:
-        super().__init__()
+    description = (
+        "a weighted sum of its words. Pairwise self-attention gives the weights: it compares all words with each other"
+    )
+    has_latent = True
+
+    def __init__(self, config: DSAConfigFields, in_size: int) -> None:
+        super().__init__(config, in_size)
         width = config.attention_hidden_size
-        self.pairs = PairwiseSelfAttention(config, config.encoded_size, width)  # f_theta
+        self.pairs = PairwiseSelfAttention(config, in_size, width)  # f_theta
         self.mean = nn.Linear(width, config.latent_size)  # l_1
         self.latent_of_words = config.latent == "word"
         positions = 1 if self.latent_of_words else cast(int, config.max_sentence_words)
         self.score = nn.Linear(config.latent_size, config.num_attention_heads * positions, bias=False)  # W^z
         self.heads = config.num_attention_heads
+
+    @classmethod
+    def validate(cls, config: DSAConfigFields, encoder: type[Encoder]) -> None:
+        """A weight a position needs a number of positions."""
+        super().validate(config, encoder)
+        if config.latent == "sentence" and config.max_sentence_words is None:
+            raise ValueError("latent 'sentence' has one weight a position: set max_sentence_words, the longest length.")
 
     def forward(self, words: Tensor, packing: Packing, classes: Tensor | None = None) -> Pooled:
         """(N, d_c) -> vectors (1, U, m * d_c) and the weights, (m, N)."""
@@ -96,13 +109,16 @@ class VariationalSelfAttention(PairwisePooling):
     predicts, and KL(q || p) starts at 0, where a long text would otherwise start a million nats from its label.
     """
 
+    description = (
+        "a weighted sum of its words. Variational self-attention (VSAM) gives the weights, from a latent variable"
+    )
     step: Tensor
 
-    def __init__(self, config: DSAConfig) -> None:
-        super().__init__(config)
+    def __init__(self, config: DSAConfigFields, in_size: int) -> None:
+        super().__init__(config, in_size)
         width = config.attention_hidden_size
         self.log_std = nn.Linear(width, config.latent_size)  # l_2
-        self.posterior_pairs = PairwiseSelfAttention(config, config.encoded_size, width)  # f_phi's reading of H
+        self.posterior_pairs = PairwiseSelfAttention(config, in_size, width)  # f_phi's reading of H
         self.posterior_joint = nn.Linear(width, width)  # g, with the class's vector
         self.class_vectors = nn.Linear(cast(int, config.num_labels), width, bias=False)
         self.posterior_mean = nn.Linear(width, config.latent_size)  # l_3
@@ -111,6 +127,16 @@ class VariationalSelfAttention(PairwisePooling):
         self.training_samples, self.prediction_samples = config.num_training_samples, config.num_prediction_samples
         self.kl_weight, self.kl_warmup_steps = config.kl_weight, config.kl_warmup_steps
         self.register_buffer("step", torch.zeros((), dtype=torch.int64))  # training batches so far
+
+    @classmethod
+    def validate(cls, config: DSAConfigFields, encoder: type[Encoder]) -> None:
+        """The posterior reads a class."""
+        super().validate(config, encoder)
+        reads = f"pooling '{config.pooling}' has a posterior that reads one class an example"
+        if config.problem_type not in (None, "single_label_classification"):
+            raise ValueError(f"{reads}; problem_type '{config.problem_type}' has none.")
+        if cast(int, config.num_labels) < 2:
+            raise ValueError(f"{reads}: num_labels must be at least 2, got {config.num_labels}.")
 
     def forward(self, words: Tensor, packing: Packing, classes: Tensor | None = None) -> Pooled:
         """(N, d_c) -> vectors (samples, V, m * d_c), the weights, (m, M), and in training the KL divergence.

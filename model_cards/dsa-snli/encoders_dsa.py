@@ -1,24 +1,20 @@
-"""Encoders: packed word vectors in, packed encoded words out. `ENCODERS` maps `config.encoder` to its class.
-
-Each encoder's forward takes the word vectors (N, d_0), the [`Packing`] that tells which of them make a sentence (no
-layer sees across two) and whether to return what lies between. It returns the encoded words (N, d_c) and a list of the
-latter.
-"""
+"""Encoders: packed word vectors in, packed encoded tokens out. `ENCODERS` maps `config.encoder` to its class."""
 
 import torch
 from torch import Tensor, nn
 from transformers.modeling_layers import GradientCheckpointingLayer
 
-from .configuration_dsa import DSAConfig
+from .config_fields_dsa import DSAConfigFields
 from .layers_dsa import ConvLayer, dropout, in_blocks, padded_count
 from .packing_dsa import Packing
 from .pairwise_dsa import PairwiseSelfAttention
+from .systems_dsa import Encoder
 
 
 class DenseBranch(GradientCheckpointingLayer):
     """Phi_k: layers with kernel k, each reading all layers of the branch before it (Eq. 2 to 4)."""
 
-    def __init__(self, config: DSAConfig, kernel_size: int) -> None:
+    def __init__(self, config: DSAConfigFields, kernel_size: int) -> None:
         super().__init__()
         width = config.first_layer_size
         self.first = ConvLayer(config, config.embedding_size, width)
@@ -36,17 +32,27 @@ class DenseBranch(GradientCheckpointingLayer):
         return features
 
 
-class DenseCNN(nn.Module):
+class DenseCNN(Encoder):
     """CNN with dense connection: one branch for each kernel size, then a compression to d_c (Section 3.1)."""
 
-    def __init__(self, config: DSAConfig) -> None:
-        super().__init__()
+    description = "two densely connected branches of convolutions"
+    can_fold = True
+
+    def __init__(self, config: DSAConfigFields) -> None:
+        super().__init__(config)
         branches = [DenseBranch(config, size) for size in config.kernel_sizes]
         self.branches = nn.ModuleList(branches)
         width = sum(branch.output_size for branch in branches) + config.embedding_size
         self.compression = ConvLayer(config, width, config.hidden_size)
         self.gap = max(config.kernel_sizes) // 2
         self.reach = config.num_hidden_layers * self.gap
+
+    @classmethod
+    def validate(cls, config: DSAConfigFields) -> None:
+        """Only an odd kernel has a middle."""
+        kernels = list(config.kernel_sizes)
+        if not (kernels and all(size >= 1 and size % 2 == 1 for size in kernels)):
+            raise ValueError(f"kernel_sizes must be one or more odd numbers, got {kernels}.")
 
     def forward(self, words: Tensor, packing: Packing, output_hidden_states: bool) -> tuple[Tensor, list[Tensor]]:
         """X^0 (N, d_0) -> X^c (N, d_c) and, when asked, Phi_k(X^0) of each branch, (N, d_1 + L * d_l)."""
@@ -70,31 +76,49 @@ class DenseCNN(nn.Module):
         return encoded, [branch.index_select(0, places) for branch in branches] if output_hidden_states else []
 
 
-class NoEncoder(GradientCheckpointingLayer):
-    """Words as they are."""
+class NoEncoder(GradientCheckpointingLayer, Encoder):
+    """Word vectors as they are."""
 
-    def __init__(self, config: DSAConfig) -> None:
-        super().__init__()
+    description = "its word vector alone"
+
+    @classmethod
+    def output_size(cls, config: DSAConfigFields) -> int:
+        """Width of a word vector [d_0]."""
+        return config.embedding_size
 
     def forward(self, words: Tensor, packing: Packing, output_hidden_states: bool) -> tuple[Tensor, list[Tensor]]:
         """(N, d_0) -> the same."""
         return words, []
 
 
-class KimCNN(GradientCheckpointingLayer):
+class KimCNN(GradientCheckpointingLayer, Encoder):
     """Convolutions of several widths side by side: Kim, "Convolutional Neural Networks for Sentence Classification".
 
     Each kernel size has d_c / kernels feature maps. The paper pads a sentence where its filters need it; here 'same'
     padding gives each word its window, so that any pooling can follow. The paper's own is the maximum over time.
     """
 
-    def __init__(self, config: DSAConfig) -> None:
-        super().__init__()
+    description = "convolutions of several widths (Kim's CNN)"
+
+    def __init__(self, config: DSAConfigFields) -> None:
+        super().__init__(config)
         maps = config.hidden_size // len(config.kernel_sizes)
         self.convolutions = nn.ModuleList(
             ConvLayer(config, config.embedding_size, maps, size) for size in config.kernel_sizes
         )
         self.gap = max(config.kernel_sizes) // 2
+
+    @classmethod
+    def validate(cls, config: DSAConfigFields) -> None:
+        """The kernels share the feature maps."""
+        kernels = list(config.kernel_sizes)
+        if not (kernels and all(size >= 1 for size in kernels)):
+            raise ValueError(f"kernel_sizes must be one or more numbers from 1, got {kernels}.")
+        if config.hidden_size % len(kernels):
+            raise ValueError(
+                f"hidden_size is shared out over the {len(kernels)} kernel_sizes of encoder 'kim_cnn', and "
+                f"{config.hidden_size} cannot be."
+            )
 
     def forward(self, words: Tensor, packing: Packing, output_hidden_states: bool) -> tuple[Tensor, list[Tensor]]:
         """(N, d_0) -> (N, d_c)"""
@@ -104,7 +128,7 @@ class KimCNN(GradientCheckpointingLayer):
         return torch.cat(maps, dim=1).index_select(0, places), []
 
 
-class BiLSTM(GradientCheckpointingLayer):
+class BiLSTM(GradientCheckpointingLayer, Encoder):
     """A bidirectional LSTM with u = d_c / 2 units each way.
 
     Each direction reads its sentences from their own first (or last) word, in rectangles of similar lengths: what
@@ -112,13 +136,22 @@ class BiLSTM(GradientCheckpointingLayer):
     `PackedSequence`.
     """
 
-    def __init__(self, config: DSAConfig) -> None:
-        super().__init__()
+    description = "a bidirectional LSTM"
+    has_states = True
+
+    def __init__(self, config: DSAConfigFields) -> None:
+        super().__init__(config)
         sizes = [config.embedding_size] + [config.hidden_size] * (config.num_hidden_layers - 1)
         units = config.hidden_size // 2
         self.forwards = nn.ModuleList(nn.LSTM(size, units) for size in sizes)
         self.backwards = nn.ModuleList(nn.LSTM(size, units) for size in sizes)
         self.dropout_rate = config.hidden_dropout
+
+    @classmethod
+    def validate(cls, config: DSAConfigFields) -> None:
+        """Both directions are equally wide."""
+        if config.hidden_size % 2:
+            raise ValueError(f"hidden_size is both directions of encoder 'bilstm' and even, got {config.hidden_size}.")
 
     def forward(self, words: Tensor, packing: Packing, output_hidden_states: bool) -> tuple[Tensor, list[Tensor]]:
         """(N, d_0) -> (N, d_c) and, when asked, the words after each layer but the last."""
@@ -149,11 +182,13 @@ def _run_lstm(lstm: nn.Module, rows: Tensor, packing: Packing, rectangles: list[
     return packing.rows_of_rectangles(rectangles, states)
 
 
-class PairwiseEncoder(nn.Module):
+class PairwiseEncoder(Encoder):
     """Layers of pairwise self-attention, without positions."""
 
-    def __init__(self, config: DSAConfig) -> None:
-        super().__init__()
+    description = "pairwise self-attention between all words of a sentence"
+
+    def __init__(self, config: DSAConfigFields) -> None:
+        super().__init__(config)
         sizes = [config.embedding_size] + [config.hidden_size] * (config.num_hidden_layers - 1)
         self.layers = nn.ModuleList(PairwiseSelfAttention(config, size, config.hidden_size) for size in sizes)
 
@@ -166,7 +201,7 @@ class PairwiseEncoder(nn.Module):
         return words, states[:-1] if output_hidden_states else []
 
 
-ENCODERS: dict[str, type[nn.Module]] = {
+ENCODERS: dict[str, type[Encoder]] = {
     "none": NoEncoder,
     "dense_cnn": DenseCNN,
     "kim_cnn": KimCNN,

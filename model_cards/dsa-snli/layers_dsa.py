@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from .configuration_dsa import DSAConfig
+from .config_fields_dsa import DSAConfigFields
 
 BLOCK_WORDS = 1536  # Measured on two cores with 1 MB of cache each: 2,048 is as good, 1,024 and 4,096 are slower.
 
@@ -118,7 +118,7 @@ def dropout(rows: Tensor, rate: float, training: bool) -> Tensor:
 class ConvLayer(RowConv1d):
     """The composite function h: convolution, dropout, LeakyReLU (Section 3.1)."""
 
-    def __init__(self, config: DSAConfig, in_channels: int, out_channels: int, kernel_size: int = 1) -> None:
+    def __init__(self, config: DSAConfigFields, in_channels: int, out_channels: int, kernel_size: int = 1) -> None:
         super().__init__(in_channels, out_channels, kernel_size)
         self.dropout_rate = config.hidden_dropout
         self.negative_slope = config.negative_slope

@@ -5,7 +5,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from transformers.modeling_layers import GradientCheckpointingLayer
 
-from .configuration_dsa import DSAConfig
+from .config_fields_dsa import DSAConfigFields
 from .layers_dsa import ConvLayer, RowConv1d
 from .packing_dsa import Packing
 
@@ -18,7 +18,7 @@ class PairwiseSelfAttention(GradientCheckpointingLayer):
     never held at once, so memory grows with its words, but time with their square.
     """
 
-    def __init__(self, config: DSAConfig, in_size: int, out_size: int) -> None:
+    def __init__(self, config: DSAConfigFields, in_size: int, out_size: int) -> None:
         super().__init__()
         self.projection = RowConv1d(in_size, 3 * out_size, bias=False)  # queries, keys, values
         self.combination = ConvLayer(config, in_size + out_size, out_size)

@@ -1,8 +1,4 @@
-"""Poolings: packed encoded words in, one vector a sentence out. `POOLINGS` maps `config.pooling` to its class.
-
-Each pooling's forward takes the encoded words (N, d_c), the [`Packing`] that tells which of them make a sentence, and
-the class of each row (B,) where the model is told them, and returns a [`Pooled`].
-"""
+"""Poolings: packed encoded tokens in, one vector a sentence out. `POOLINGS` maps `config.pooling` to its class."""
 
 from typing import cast
 
@@ -10,10 +6,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from .configuration_dsa import DSAConfig
+from .config_fields_dsa import DSAConfigFields
 from .layers_dsa import RowConv1d, convolve_rows, in_blocks
 from .packing_dsa import Packing
 from .pooled_dsa import Pooled, at_least_float32, sum_words
+from .systems_dsa import Pooling
 from .variational_dsa import PairwisePooling, VariationalSelfAttention
 
 
@@ -61,12 +58,23 @@ class HeadsProjection(RowConv1d):
         return convolve_rows(rows, self.weight[channels], bias[channels])
 
 
-class DynamicSelfAttention(nn.Module):
+class ProjectedPooling(Pooling):
+    """A pooling whose heads sum projections of the tokens, of a width of their own."""
+
+    @classmethod
+    def output_size(cls, config: DSAConfigFields, in_size: int) -> int:
+        """m * d_o"""
+        return config.num_attention_heads * config.attention_head_size
+
+
+class DynamicSelfAttention(ProjectedPooling):
     """Dynamic self-attention with m heads: projection (Eq. 6), routing (Algorithm 1), concatenation (Eq. 7)."""
 
-    def __init__(self, config: DSAConfig) -> None:
-        super().__init__()
-        self.projection = HeadsProjection(config.encoded_size, config.sentence_embedding_size)
+    description = "a weighted sum of its words. Dynamic self-attention gives the weights: it asks the sentence itself"
+
+    def __init__(self, config: DSAConfigFields, in_size: int) -> None:
+        super().__init__(config, in_size)
+        self.projection = HeadsProjection(in_size, self.output_size(config, in_size))
         self.heads, self.head_size = config.num_attention_heads, config.attention_head_size
         self.iterations = config.routing_iterations
         self.scale = config.routing_scale
@@ -96,16 +104,18 @@ class DynamicSelfAttention(nn.Module):
         return dynamic_routing(at_least_float32(values), packing, self.iterations, self.scale)
 
 
-class StaticSelfAttention(nn.Module):
+class StaticSelfAttention(ProjectedPooling):
     """Self-attention with a learnt weight vector v (Eq. 1), the paper's baseline, over the same projected words.
 
     With m heads v is a weight matrix, as the text after Eq. 1 says, and each head sums its own d_o of the projection.
     """
 
-    def __init__(self, config: DSAConfig) -> None:
-        super().__init__()
-        size = config.sentence_embedding_size
-        self.projection = RowConv1d(config.encoded_size, size)
+    description = "a weighted sum of its words. Static self-attention gives the weights: it learns what to look for"
+
+    def __init__(self, config: DSAConfigFields, in_size: int) -> None:
+        super().__init__(config, in_size)
+        size = self.output_size(config, in_size)
+        self.projection = RowConv1d(in_size, size)
         self.hidden = RowConv1d(size, config.attention_hidden_size, bias=False)  # W
         self.score = nn.Linear(config.attention_hidden_size, config.num_attention_heads, bias=False)  # v
         self.heads = config.num_attention_heads
@@ -121,11 +131,11 @@ class StaticSelfAttention(nn.Module):
         return Pooled(vectors.to(words.dtype)[None], [weights], packing)
 
 
-class MeanPooling(nn.Module):
+class MeanPooling(Pooling):
     """The mean of the words, which is attention with equal weights."""
 
-    def __init__(self, config: DSAConfig) -> None:
-        super().__init__()
+    description = "the mean over its words"
+    has_heads = False
 
     def forward(self, words: Tensor, packing: Packing, classes: Tensor | None = None) -> Pooled:
         """(N, d_c) -> vectors (1, U, d_c) and the weights, (1, N)."""
@@ -133,14 +143,14 @@ class MeanPooling(nn.Module):
         return Pooled(sum_words(weights, words, packing)[None], [weights], packing)
 
 
-class MaxPooling(nn.Module):
+class MaxPooling(Pooling):
     """The maximum of each channel over the words; a sentence without words gives 0.
 
     Its attention, which nothing learns from, is the share of the channels that each word decides.
     """
 
-    def __init__(self, config: DSAConfig) -> None:
-        super().__init__()
+    description = "the maximum over its words"
+    has_heads = False
 
     def forward(self, words: Tensor, packing: Packing, classes: Tensor | None = None) -> Pooled:
         """(N, d_c) -> vectors (1, U, d_c) and the weights, (1, N)."""
@@ -155,11 +165,12 @@ class MaxPooling(nn.Module):
         return Pooled(vectors[None], [weights[None]], packing)
 
 
-class LastPooling(nn.Module):
+class LastPooling(Pooling):
     """The last state of each direction of a BiLSTM: forwards at the last word, backwards at the first."""
 
-    def __init__(self, config: DSAConfig) -> None:
-        super().__init__()
+    description = "the last states of the LSTM"
+    has_heads = False
+    needs_states = True
 
     def forward(self, words: Tensor, packing: Packing, classes: Tensor | None = None) -> Pooled:
         """(N, 2u) -> vectors (1, U, 2u); there are no weights."""
@@ -171,15 +182,19 @@ class LastPooling(nn.Module):
         return Pooled(torch.cat([forwards[last], backwards[first]], dim=1)[None], [], packing)
 
 
-class StructuredSelfAttention(nn.Module):
+class StructuredSelfAttention(Pooling):
     """Self-attention with r hops over the encoded words: Lin et al., "A Structured Self-attentive Sentence Embedding".
 
     A = softmax(W_s2 tanh(W_s1 H^T)), M = A H, flattened; the penalty ||A A^T - I||_F^2 keeps the hops apart.
     """
 
-    def __init__(self, config: DSAConfig) -> None:
-        super().__init__()
-        self.hidden = RowConv1d(config.encoded_size, config.attention_hidden_size, bias=False)  # W_s1
+    description = (
+        "made of weighted sums of its words. Structured self-attention gives the weights and keeps the sums apart"
+    )
+
+    def __init__(self, config: DSAConfigFields, in_size: int) -> None:
+        super().__init__(config, in_size)
+        self.hidden = RowConv1d(in_size, config.attention_hidden_size, bias=False)  # W_s1
         self.score = nn.Linear(config.attention_hidden_size, config.num_attention_heads, bias=False)  # W_s2
 
     def forward(self, words: Tensor, packing: Packing, classes: Tensor | None = None) -> Pooled:
@@ -192,7 +207,7 @@ class StructuredSelfAttention(nn.Module):
         return Pooled(vectors[None], [weights], packing, penalty=(overlaps - identity).square().sum((0, 2)))
 
 
-POOLINGS: dict[str, type[nn.Module]] = {
+POOLINGS: dict[str, type[Pooling]] = {
     "mean": MeanPooling,
     "max": MaxPooling,
     "last": LastPooling,

@@ -22,6 +22,8 @@ from safetensors import SafetensorError
 from transformers import AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase, pipeline
 
 from modeling_dsa import DSAConfig, DSAForSequenceClassification
+from modeling_dsa.encoders_dsa import ENCODERS
+from modeling_dsa.poolings_dsa import POOLINGS
 from modeling_dsa.shipped.files import CARD_TEMPLATE
 from run_glue_style.tasks import nli as nli_data
 from run_glue_style.tasks import sst as sst_data
@@ -185,7 +187,8 @@ def model_card(
     """
     validate_repo_id(model_id)
     _check_results(results)
-    facts = _facts(results, model_id, config) | {"examples": examples, "picture": picture}
+    systems = {"encoder": ENCODERS[config.encoder], "pooling": POOLINGS[config.pooling]}
+    facts = _facts(results, model_id, config) | systems | {"examples": examples, "picture": picture}
     card_data = _metadata(results, facts, examples)
     card: ModelCard = ModelCard.from_template(card_data, template_path=str(CARD_TEMPLATE), **facts)
     return card

@@ -1,16 +1,18 @@
 """The command line of the training scripts: a recipe file over the defaults, and the options over both."""
 
 import difflib
-import re
 import sys
 from collections.abc import Sequence
 from dataclasses import field, fields, make_dataclass
 from pathlib import Path
-from typing import Any, NoReturn, cast, get_args, get_type_hints
+from typing import Any, Literal, NoReturn, cast, get_args, get_type_hints
 
 from transformers import HfArgumentParser
 
 from modeling_dsa import DSAConfig
+from modeling_dsa.config_fields_dsa import field_help
+from modeling_dsa.encoders_dsa import ENCODERS
+from modeling_dsa.poolings_dsa import POOLINGS
 from modeling_dsa.shipped.settings import read_recipe, recipe_path, setting_folder
 
 from .recipe import ModelArguments, RunArguments, TrainingRecipe
@@ -28,16 +30,10 @@ class _OfSetting:
 _OF_SETTING = _OfSetting()
 
 
-def _help_of_config_fields() -> dict[str, str]:
-    """The `Args:` section of DSAConfig's docstring, so that no help text is written twice."""
-    text = (DSAConfig.__doc__ or "").split("Args:")[1].split("\n\n")[0]
-    entries = re.findall(r"^ {8}(\w+): (.*?)(?=^ {8}\w|\Z)", text + "\n", flags=re.M | re.S)
-    return {name: " ".join(words.split()) for name, words in entries}
-
-
 def _config_overrides() -> type:
     """A dataclass with a field for each of DSAConfig that neither the data nor the task decide."""
-    texts = _help_of_config_fields()
+    texts = field_help(DSAConfig)
+    choices: dict[str, Any] = {"encoder": ENCODERS, "pooling": POOLINGS}
     entries: list[tuple[str, Any, Any]] = []
     for config_field in fields(DSAConfig):
         name, kind = config_field.name, cast(Any, config_field.type)
@@ -46,6 +42,8 @@ def _config_overrides() -> type:
                 kind = list[str] if "str" in str(kind) else list[int]
             elif kind == float | int:
                 kind = float
+            elif name in choices:
+                kind = Literal[tuple(choices[name])]
             entries.append((name, kind, field(default=_OF_SETTING, metadata={"help": texts[name]})))
     overrides = make_dataclass("ConfigOverrides", entries)
     overrides._argument_group_name = "model configuration"  # type: ignore[attr-defined]
@@ -149,7 +147,7 @@ def parse_arguments(
             options = read_recipe(path) if path is not None else {}
             if known.model_name_or_path is not None:
                 # A recipe says how a fresh model is made; it must not change what stored weights compute.
-                options = {name: value for name, value in options.items() if name not in _help_of_config_fields()}
+                options = {name: value for name, value in options.items() if name not in field_help(DSAConfig)}
             parser.source = path
             of_recipe = parser.arguments_of(options)
             parser.read(of_recipe)

@@ -3,15 +3,24 @@
 import dataclasses
 import logging
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 from huggingface_hub.errors import StrictDataclassError
-from transformers import AutoConfig
+from transformers import AutoConfig, PreTrainedConfig
 
 from modeling_dsa import DSAConfig
+from modeling_dsa.config_fields_dsa import DSAConfigFields, field_help
 from modeling_dsa.encoders_dsa import ENCODERS
 from modeling_dsa.poolings_dsa import POOLINGS
+from modeling_dsa.systems_dsa import Encoder, Pooling
+
+# Fields of every config of transformers, of which some have another default here.
+INHERITED = {field.name for field in dataclasses.fields(PreTrainedConfig)} | {
+    "pad_token_id",
+    "sep_token_id",
+    "tie_word_embeddings",
+}
 
 
 def test_the_defaults_are_single_dsa_on_snli() -> None:
@@ -109,13 +118,19 @@ def test_sentence_embedding_size_is_heads_times_head_size(heads: int, size: int,
         *(
             (
                 {"pooling": "variational", "problem_type": problem},
-                f"pooling 'variational' has a posterior that reads one class a row; problem_type '{problem}' has none.",
+                "pooling 'variational' has a posterior that reads one class an example; "
+                f"problem_type '{problem}' has none.",
             )
             for problem in ("regression", "multi_label_classification")
         ),
         (
             {"pooling": "variational", "num_labels": 1},
-            "pooling 'variational' has a posterior that reads one class a row: num_labels must be at least 2, got 1.",
+            "pooling 'variational' has a posterior that reads one class an example: num_labels must be at least 2, "
+            "got 1.",
+        ),
+        (
+            {"encoder": "bilstm", "fold_embeddings": True},
+            "fold_embeddings: encoder 'bilstm' cannot be folded; leave it at false.",
         ),
         ({"latent": "words"}, "'latent' expected one of ('word', 'sentence'), got words"),
         (
@@ -176,10 +191,16 @@ def test_the_width_of_a_sentence_vector_is_the_poolings(changes: dict[str, Any],
     assert (config.encoded_size, config.sentence_embedding_size) == (encoded, sentence)
 
 
-def test_the_names_of_the_config_are_those_of_the_classes() -> None:
-    fields = {field.name: get_args(field.type) for field in dataclasses.fields(DSAConfig)}
-    assert set(fields["encoder"]) == set(ENCODERS)
-    assert set(fields["pooling"]) == set(POOLINGS)
+@pytest.mark.parametrize("kind", [*ENCODERS.values(), *POOLINGS.values()])
+def test_every_system_says_what_it_is_for_the_card(kind: type[Encoder] | type[Pooling]) -> None:
+    assert kind.description
+
+
+def test_every_field_has_its_help_in_the_docstring() -> None:
+    texts = field_help(DSAConfig)
+    assert texts["embedding_size"] == "Width of a word vector [d_0]."
+    assert set(texts) == {field.name for field in dataclasses.fields(DSAConfigFields)} - INHERITED
+    assert all(f"        {name}: {text}\n" in (DSAConfig.__doc__ or "") for name, text in texts.items())
 
 
 @pytest.mark.parametrize("name", ["embedding_dropout", "hidden_dropout", "classifier_dropout", "routing_scale"])

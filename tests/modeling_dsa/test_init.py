@@ -15,8 +15,8 @@ import sys
 import modeling_dsa
 assert not {"numpy", "torch", "transformers"} & set(sys.modules)
 """
-# The import of pipelines makes transformers import its auto classes, and so our model, half way through.
-THEIRS = "from transformers import pipeline, AutoConfig, AutoModel, AutoModelForSequenceClassification\n"
+# A model of transformers makes it import its auto classes half way through the layers of which ours are made, too.
+THEIRS = "from transformers import BertModel, pipeline, AutoConfig, AutoModel, AutoModelForSequenceClassification\n"
 USE = """
 config = AutoConfig.from_pretrained(folder)
 model, classifier = (kind.from_pretrained(folder) for kind in (AutoModel, AutoModelForSequenceClassification))

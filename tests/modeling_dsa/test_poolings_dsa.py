@@ -18,6 +18,7 @@ from torch.func import functional_call
 
 from modeling_dsa import DSAConfig
 from modeling_dsa.poolings_dsa import POOLINGS, DynamicSelfAttention, StructuredSelfAttention, dynamic_routing
+from modeling_dsa.systems_dsa import Pooling
 
 LENGTHS = [4, 0, 1, 6, 2]
 CASES: dict[str, dict[str, Any]] = {
@@ -30,7 +31,7 @@ CASES: dict[str, dict[str, Any]] = {
 
 
 def pooling_of(config: DSAConfig) -> nn.Module:
-    return randomize(POOLINGS[config.pooling](config))
+    return randomize(POOLINGS[config.pooling](config, config.encoded_size))
 
 
 @pytest.fixture
@@ -138,7 +139,7 @@ def test_one_hop_has_no_other_to_differ_from_but_is_drawn_to_one_word() -> None:
 
 
 def test_two_equal_hops_are_penalised_more_than_two_different_ones() -> None:
-    pooling = randomize(StructuredSelfAttention(small_config(pooling="structured", num_attention_heads=2)))
+    pooling = randomize(StructuredSelfAttention(small_config(num_attention_heads=2), 5))
     words, packing = torch.randn(6, 5), packing_of([6])
     different = pooling(words, packing).penalty
     with torch.no_grad():
@@ -208,7 +209,7 @@ def outside_encoder(monkeypatch: pytest.MonkeyPatch) -> type[nn.Module]:
 @pytest.mark.parametrize("iterations", [1, 2, 3, 5])
 def test_routing_agrees_with_pytorch_wrapper(outside_encoder: type[nn.Module], iterations: int, heads: int) -> None:
     lengths = [4, 1, 6, 2]
-    ours = randomize(DynamicSelfAttention(small_config(num_attention_heads=heads, routing_iterations=iterations)))
+    ours = randomize(DynamicSelfAttention(small_config(num_attention_heads=heads, routing_iterations=iterations), 5))
     theirs = outside_encoder(5, att_scores_nb=heads, att_iterations=iterations, projection_size=4)
     (linear,) = (module for module in theirs.modules() if isinstance(module, nn.Linear))
     projection = ours.projection.state_dict()
@@ -237,11 +238,11 @@ def test_routing_agrees_with_pytorch_wrapper(outside_encoder: type[nn.Module], i
     ],
 )
 def test_weights_sum_to_one_over_each_sentence_and_an_empty_one_is_zero(
-    kind: type[nn.Module], changes: dict[str, Any]
+    kind: type[Pooling], changes: dict[str, Any]
 ) -> None:
     config = small_config(**changes)
     packing = packing_of(LENGTHS)
-    pooled = randomize(kind(config)).eval()(torch.randn(sum(LENGTHS), 5), packing)
+    pooled = randomize(kind(config, 5)).eval()(torch.randn(sum(LENGTHS), 5), packing)
     (vectors,), attentions = pooled.vectors, pooled.attentions
     assert vectors.shape == (len(LENGTHS), config.sentence_embedding_size)
     assert torch.all(vectors[1] == 0)

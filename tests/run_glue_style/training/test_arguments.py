@@ -9,13 +9,14 @@ from typing import Any, ClassVar
 import pytest
 
 from modeling_dsa import DSAConfig
+from modeling_dsa.config_fields_dsa import DSAConfigFields
 from modeling_dsa.shipped.settings import setting_folder
 from run_glue_style.run_nli import DataArguments
 from run_glue_style.training.arguments import parse_arguments
 from run_glue_style.training.recipe import ModelArguments, RunArguments, TrainingRecipe
 
 DECIDED_BY_DATA = {"vocab_size", "sentences_per_row"}
-CONFIG_FIELDS = set(DSAConfig.__annotations__) - DECIDED_BY_DATA - {
+CONFIG_FIELDS = set(DSAConfigFields.__annotations__) - DECIDED_BY_DATA - {
     "model_type", "pad_token_id", "sep_token_id", "tie_word_embeddings"
 }  # fmt: skip
 
