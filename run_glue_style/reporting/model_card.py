@@ -44,6 +44,7 @@ _NEEDED = (
 )
 # A reader wants these even where they are the defaults.
 _ALWAYS_TOLD = ("num_train_epochs", "per_device_train_batch_size", "optimizer", "learning_rate", "schedule")
+_TOLD_LABELS = 20
 _TAGS = {
     "nli": ["natural-language-inference"],
     "sentiment": ["sentiment-analysis"],
@@ -216,7 +217,7 @@ def write_card(folder: Path, model_id: str) -> Path:
     path = folder / "all_results.json"
     results = _read_results(path) if path.is_file() else {}
     examples: Sequence[WidgetExample] = ()
-    texts = _EXAMPLES.get(_kind(config))
+    texts = _examples(config, results)
     if texts and any(folder.glob("*.safetensors")):
         model = _load(DSAForSequenceClassification, folder, "model")
         examples = widget_examples(model, _load(AutoTokenizer, folder, "tokenizer"), texts)
@@ -251,18 +252,23 @@ def _facts(results: Mapping[str, Any], model_id: str, config: DSAConfig) -> dict
     kind = _kind(config)
     vectors = str(results.get("vectors") or "")
     known = _known_data(results)
+    samples = _examples(config, results) or _EXAMPLES["nli" if config.sentences_per_row == 2 else "sentiment"]
+    first, second = (samples[0], "") if isinstance(samples[0], str) else samples[0]
     facts: dict[str, Any] = {
         "model_id": model_id,
         "name": model_id.rpartition("/")[2],
         "kind": kind,
         "pair": config.sentences_per_row == 2,
-        "labels": ", ".join(f"*{_plain(name)}*" for name in _labels(config)),
+        "labels": _told_labels(config),
         "config": config,
         "results": results,
         "data_key": known.table if known else None,
         "glove": "glove" in vectors.lower(),
         "english": known is not None or re.search(r"glove\.(6B|27B|42B|840B)", vectors, flags=re.I) is not None,
+        "first": first,
+        "second": second,
         "text": _plain,
+        "quoted": _quoted,
         "percent": _percent,
     }
     return facts | (_measured(results, known) if results else {})
@@ -272,21 +278,10 @@ def _measured(results: Mapping[str, Any], known: KnownData | None) -> dict[str, 
     """The facts of a run: its figures on the test split, or on the first validation split where there is no other."""
     split = "test" if "test" in results["metrics"] else next(iter(results["metrics"]))
     scores = results["metrics"][split]
-    names = list(scores["per_class"])
-    best = max(names, key=lambda name: float(scores["per_class"][name]["f1"]))
-    worst = min(names, key=lambda name: float(scores["per_class"][name]["f1"]))
-    place = names.index(worst)
-    counts: list[int] = scores["confusion_matrix"][place]
-    mistaken_rows, mistaken_for = max((counts[i], name) for i, name in enumerate(names) if i != place)
     return {
         "split": split,
         "scores": scores,
-        "best": best,
-        "worst": worst,
-        "worst_rows": sum(counts),
-        "worst_found": counts[place],
-        "mistaken_rows": mistaken_rows,
-        "mistaken_for": mistaken_for,
+        **(_best_and_worst(scores) if "per_class" in scores else {}),
         "packaged": results["data"]["train"]["sha256"] == _PACKAGED_TRAIN_SHA256,
         "setting": _without_folders(results.get("setting") or ""),
         "recipe_name": _without_folders(results.get("recipe_name") or ""),
@@ -297,6 +292,24 @@ def _measured(results: Mapping[str, Any], known: KnownData | None) -> dict[str, 
         "command": _command(results.get("command", ())),
         "versions": _plain(_versions(results["environment"])),
         "comparison": _comparison(results, known),
+    }
+
+
+def _best_and_worst(scores: Mapping[str, Any]) -> dict[str, Any]:
+    """The classes that a classifier finds most and least reliably, and what it takes the latter for."""
+    names = list(scores["per_class"])
+    best = max(names, key=lambda name: float(scores["per_class"][name]["f1"]))
+    worst = min(names, key=lambda name: float(scores["per_class"][name]["f1"]))
+    index = names.index(worst)
+    counts: list[int] = scores["confusion_matrix"][index]
+    mistaken_rows, mistaken_for = max((counts[i], name) for i, name in enumerate(names) if i != index)
+    return {
+        "best": best,
+        "worst": worst,
+        "worst_rows": sum(counts),
+        "worst_found": counts[index],
+        "mistaken_rows": mistaken_rows,
+        "mistaken_for": mistaken_for,
     }
 
 
@@ -320,6 +333,11 @@ def _metadata(results: Mapping[str, Any], facts: Mapping[str, Any], examples: Se
             ("accuracy", "accuracy", "Accuracy"),
             ("macro_f1", "f1", "Macro F1"),
             ("fnc_relative", "fnc_score", "FNC score, relative to its maximum"),
+            ("f1", "f1", "F1"),
+            ("matthews_correlation", "matthews_correlation", "Matthews correlation"),
+            ("pearson", "pearsonr", "Pearson correlation"),
+            ("spearman", "spearmanr", "Spearman correlation"),
+            ("mean_absolute_error", "mae", "Mean absolute error"),
         )
         if key in scores
     ]
@@ -348,7 +366,7 @@ def _metadata(results: Mapping[str, Any], facts: Mapping[str, Any], examples: Se
         base_model=_hub_id(results.get("start", "")),
         base_vectors=f"{vectors}, {config.embedding_size} numbers a word" if vectors else None,
         datasets=[data_id] if data_id else None,
-        metrics=["accuracy", "f1"] if results else None,
+        metrics=(["pearsonr", "spearmanr"] if kind == "regression" else ["accuracy", "f1"]) if results else None,
         model_name=facts["name"],
         eval_results=figures or None,
         widget=widget or None,
@@ -392,10 +410,18 @@ def _labels(config: DSAConfig) -> list[str]:
     return [names[number] for number in sorted(names)]
 
 
+def _told_labels(config: DSAConfig) -> str:
+    names = [f"*{_plain(name)}*" for name in _labels(config)]
+    more = len(names) - _TOLD_LABELS
+    return ", ".join(names[:_TOLD_LABELS]) + (f" and {more} more" if more > 0 else "")
+
+
 def _kind(config: DSAConfig) -> str:
-    """What a model is for: "encoder", "nli", "sentiment", "stance" or, with classes of its own, "classification"."""
+    """What a model is for: "encoder", "regression", "nli", "sentiment", "stance" or else "classification"."""
     if not any(name.startswith("DSAFor") for name in config.architectures or ()):
         return "encoder"
+    if config.problem_type == "regression":
+        return "regression"
     of_pairs = {"nli": nli_data.LABEL_NAMES, "stance": stance_data.LABEL_NAMES}
     of_texts = dict.fromkeys(sst_data.LABEL_NAMES.values(), "sentiment")
     labels = sorted(_labels(config))
@@ -453,6 +479,17 @@ def _hub_id(name: str) -> str | None:
 
 def _percent(share: float) -> str:
     return f"{100 * share:.1f} %"
+
+
+def _examples(config: DSAConfig, results: Mapping[str, Any]) -> list[str | tuple[str, str]]:
+    """Inputs of a model of this kind: ours or, for labels of one's own, some of the run's examples."""
+    recorded = [(texts[0], texts[1]) if len(texts) == 2 else texts[0] for texts in results.get("shown_examples", ())]
+    return _EXAMPLES.get(_kind(config), recorded)
+
+
+def _quoted(text: str) -> str:
+    """Text as a string of Python and JSON."""
+    return json.dumps(text, ensure_ascii=False)
 
 
 def _plain(text: object) -> str:

@@ -1,5 +1,6 @@
 """Options that name the data of a task: a data set, or files."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
@@ -39,6 +40,15 @@ class DatasetArguments:
             raise ValueError("Give either --dataset_name or files, and not both.")
         if self.dataset_name is None and self.dataset_config_name is not None:
             raise ValueError("--dataset_config_name belongs to a --dataset_name: give that too.")
-        if files and not {"train", "validation"} <= set(files):
-            raise ValueError("Give both --train_file and --validation_file.")
+        if files:
+            self.check_splits(files)
         return files
+
+    def check_splits(self, files: Mapping[str, Path]) -> None:
+        """Refuse files that are not enough to train from.
+
+        Raises:
+            ValueError: There is none for training, or none for validation.
+        """
+        if not {"train", "validation"} <= set(files):
+            raise ValueError("Give both --train_file and --validation_file.")

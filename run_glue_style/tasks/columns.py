@@ -64,6 +64,14 @@ def find_columns(
     return found, label
 
 
+def example_texts(table: Table, columns: Sequence[str]) -> tuple[str, ...]:
+    """The texts of the shortest example among the first ones, to show how a model is used."""
+    rows = (row for _, row in itertools.islice(table.read(columns), _LOOKED_AT))
+    examples = [tuple(row[column] for column in columns) for row in rows]
+    texts = [example for example in examples if all(isinstance(text, str) and text.strip() for text in example)]
+    return min(texts, key=lambda example: sum(map(len, example)), default=())
+
+
 def _label_column(columns: Sequence[str], table: Table) -> str:
     found = [column for column in columns if _plain(column) in LABELS]
     if len(found) == 1:

@@ -26,12 +26,14 @@ class GlueTask:
     Attributes:
         texts: Its one or two columns of texts on the Hub.
         label_names: Its classes, by index; empty for a regression.
+        example: Texts to show how a model of it is used.
         file_columns: What the columns of texts are called in its own files, where that differs.
         score: The metric by which GLUE ranks models.
     """
 
     texts: tuple[str, ...]
     label_names: tuple[str, ...]
+    example: tuple[str, ...]
     file_columns: tuple[str, ...] = ()
     score: str = "accuracy"
 
@@ -59,15 +61,44 @@ class GlueTask:
 
 
 GLUE = {
-    "cola": GlueTask(("sentence",), ("unacceptable", "acceptable"), score="matthews_correlation"),
-    "sst2": GlueTask(("sentence",), ("negative", "positive")),
-    "mrpc": GlueTask(
-        ("sentence1", "sentence2"), ("not_equivalent", "equivalent"), ("#1 String", "#2 String"), score="f1"
+    "cola": GlueTask(
+        ("sentence",),
+        ("unacceptable", "acceptable"),
+        ("They drank the pub dry.",),
+        score="matthews_correlation",
     ),
-    "qqp": GlueTask(("question1", "question2"), ("not_duplicate", "duplicate"), score="f1"),
-    "stsb": GlueTask(("sentence1", "sentence2"), (), score="spearman"),
-    "mnli": GlueTask(("premise", "hypothesis"), ("entailment", "neutral", "contradiction"), ("sentence1", "sentence2")),
-    "qnli": GlueTask(("question", "sentence"), _ENTAILMENT),
-    "rte": GlueTask(("sentence1", "sentence2"), _ENTAILMENT),
-    "wnli": GlueTask(("sentence1", "sentence2"), ("not_entailment", "entailment")),
+    "sst2": GlueTask(("sentence",), ("negative", "positive"), ("A gripping film with a great cast.",)),
+    "mrpc": GlueTask(
+        ("sentence1", "sentence2"),
+        ("not_equivalent", "equivalent"),
+        ("The shares fell by two percent.", "The stock lost two percent."),
+        ("#1 String", "#2 String"),
+        score="f1",
+    ),
+    "qqp": GlueTask(
+        ("question1", "question2"),
+        ("not_duplicate", "duplicate"),
+        ("How do I learn to play the guitar?", "What is the best way to learn the guitar?"),
+        score="f1",
+    ),
+    "stsb": GlueTask(
+        ("sentence1", "sentence2"), (), ("A man is playing a guitar.", "Somebody plays the guitar."), score="spearman"
+    ),
+    "mnli": GlueTask(
+        ("premise", "hypothesis"),
+        ("entailment", "neutral", "contradiction"),
+        ("A man is playing a guitar on stage.", "A man is asleep."),
+        ("sentence1", "sentence2"),
+    ),
+    "qnli": GlueTask(
+        ("question", "sentence"), _ENTAILMENT, ("When did the war end?", "The war ended in the spring of 1945.")
+    ),
+    "rte": GlueTask(
+        ("sentence1", "sentence2"), _ENTAILMENT, ("The cat sat on the mat all day.", "There was a cat on the mat.")
+    ),
+    "wnli": GlueTask(
+        ("sentence1", "sentence2"),
+        ("not_entailment", "entailment"),
+        ("The cup did not fit into the box because it was too big.", "The cup was too big."),
+    ),
 }

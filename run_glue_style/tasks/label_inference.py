@@ -54,14 +54,16 @@ def infer_labels(
             `train` has not, or it is not clear what the labels are. The message says where.
     """
     columns = {split: _read(table, column) for split, table in tables.items()}
-    seen = columns["train"].counts
-    columns = {split: found for split, found in columns.items() if found.counts.keys() & seen or not _is_hidden(found)}
-    table = tables["train"]
+    table, train = tables["train"], columns["train"]
     class_names = table.class_names.get(column)
     if class_names is not None:
-        for found in columns.values():  # -1 is how `datasets` says that a row has no class
-            del found.counts[-1]
-            found.first.pop(-1, None)
+        for found in columns.values():
+            del found.counts[-1]  # which is how `datasets` says that a row has no class
+    columns = {
+        split: found
+        for split, found in columns.items()
+        if found is train or found.counts.keys() & train.counts or not _is_hidden(found)
+    }
     is_regression = problem_type == "regression"
     if problem_type is None and class_names is None:
         is_regression = _are_numbers(
@@ -131,9 +133,8 @@ def _classes(
     for label, count in columns["train"].counts.items():
         train[class_name(label)] += count
     if len(train) < 2:
-        raise ValueError(
-            f"{table.name}: column {column!r} has {len(train)} class{_only(train)}: two or more are needed"
-        )
+        only = ", ".join(map(repr, train)) or "rows without a label"
+        raise ValueError(f"{table.name}: column {column!r} holds only {only}: two or more classes are needed")
     if not said and len(train) > _FEW and 2 * len(train) > train.total():
         raise ValueError(
             f"{table.name}: column {column!r} has {len(train):,} different labels in {train.total():,} rows: name the "
@@ -148,8 +149,8 @@ def _classes(
                 "training data: add examples of it there, or remove this row"
             )
     names = tuple(class_names or _sorted(train))
-    shown = [f"{name} {train[name]:,}" for name in names[:_SHOWN]] + (["..."] if len(names) > _SHOWN else [])
-    hint = " --problem_type regression takes them as numbers." if not said and as_number(names[0]) is not None else ""
+    shown = [f"{name} ({train[name]:,})" for name in names[:_SHOWN]] + (["..."] if len(names) > _SHOWN else [])
+    hint = " --problem_type regression takes them as numbers." if not said and None not in map(as_number, names) else ""
     logger.info(f"Classification: column {column!r} holds {len(names)} classes: {', '.join(shown)}.{hint}")
     return FoundClasses(names)
 
@@ -157,10 +158,6 @@ def _classes(
 def _refuse_missing(found: LabelColumn) -> None:
     if found.missing is not None:
         raise ValueError(f"{found.missing}: there is no label; add it or remove this row")
-
-
-def _only(names: Mapping[str, int]) -> str:
-    return "".join(f", {name!r}" for name in names)
 
 
 def _sorted(names: Mapping[str, int]) -> list[str]:

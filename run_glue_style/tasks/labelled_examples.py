@@ -55,13 +55,15 @@ class ExampleFormat:
         Raises:
             ValueError: A column is missing, the label is unknown, or a text of a labelled row is none.
         """
-        texts = {column: _first_of(names, row, location) for column, names in self.texts.items()}
-        label = self.labels.read(_first_of(self.label_columns, row, location), location)
+        columns = {column: _first_of(names, row, location) for column, names in self.texts.items()}
+        label = self.labels.read(row[_first_of(self.label_columns, row, location)], location)
         if label is not None:
-            for column, text in texts.items():
+            for name in columns.values():
+                text = row[name]
                 if not isinstance(text, str) or not text.strip() or _HALF_CHARACTER.search(text):
-                    raise ValueError(f"{location}: the {column} is {text!r}, not a sentence; fix or remove this row")
-        return {**texts, "label": label}
+                    shown = f"{text!r:.80}"
+                    raise ValueError(f"{location}: the {name} is {shown}, not a text; fix or remove this row")
+        return {**{column: row[name] for column, name in columns.items()}, "label": label}
 
     def fingerprint(self, dataset: Dataset) -> str:
         """SHA-256 of a split's texts and labels in the order of the examples, the same from any source.
@@ -281,10 +283,10 @@ def _with_class_names(row: Row, class_names: Mapping[str, Sequence[str]]) -> Row
     return {**row, **named} if named else row
 
 
-def _first_of(names: Sequence[str], row: Row, location: str) -> object:
+def _first_of(names: Sequence[str], row: Row, location: str) -> str:
     for name in names:
         if name in row:
-            return row[name]
+            return name
     raise ValueError(f"{location}: there is no column {' or '.join(names)}, only {', '.join(row)}")
 
 

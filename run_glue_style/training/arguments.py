@@ -121,7 +121,10 @@ _whole_number_or_none.__name__ = f"int or {NONE}"
 
 
 def parse_arguments(
-    task: Sequence[type], description: str | None, argv: Sequence[str] | None = None
+    task: Sequence[type],
+    description: str | None,
+    argv: Sequence[str] | None = None,
+    default_setting: str | None = None,
 ) -> tuple[Any, ...]:
     """Read the command line over the recipe file that it names over the defaults.
 
@@ -129,6 +132,8 @@ def parse_arguments(
         task: Dataclasses with the options of one script, each a group in `--help`.
         description: What the script does.
         argv: The command line; default: the process's own.
+        default_setting: What is trained where the command line names neither a setting nor a model. A model takes the
+            recipe of this setting.
 
     Returns:
         An instance of each class of `task`, then ModelArguments, TrainingRecipe, RunArguments, and the fields of
@@ -143,7 +148,10 @@ def parse_arguments(
     try:
         if not {"-h", "--help"} & set(argv):
             known, _ = parser.parse_known_args(argv)
-            path = recipe_path(known.recipe, setting_folder(known.setting) if known.setting else None)
+            if default_setting is not None and known.setting is None and known.model_name_or_path is None:
+                argv.append(f"--setting={default_setting}")
+            setting = known.setting or default_setting
+            path = recipe_path(known.recipe, setting_folder(setting) if setting else None)
             options = read_recipe(path) if path is not None else {}
             if known.model_name_or_path is not None:
                 # A recipe says how a fresh model is made; it must not change what stored weights compute.

@@ -1,11 +1,11 @@
 """The data of a run: labelled splits, and their tokenised examples."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import datasets
-from datasets import DatasetDict
+from datasets import Dataset, DatasetDict
 from transformers import PreTrainedTokenizerBase
 
 from run_glue_style.tasks.distinct_texts import DistinctTexts, distinct_texts
@@ -70,6 +70,16 @@ def load_data(task: Task, max_train_samples: int | None) -> LabelledData:
     if max_train_samples is not None:
         splits["train"] = splits["train"].select(range(min(max_train_samples, len(splits["train"]))))
     return LabelledData(splits, validation, distinct_texts(splits, task.text_columns))
+
+
+def short_examples(split: Dataset, columns: Sequence[str], count: int = 3) -> list[list[str]]:
+    """The texts of some examples from all over a split, each the shortest of its part: a card shows them."""
+    size = -(-len(split) // count)
+    parts = (split[start : start + size] for start in range(0, len(split), size))
+    return [
+        min(map(list, zip(*(part[column] for column in columns), strict=True)), key=lambda texts: len("".join(texts)))
+        for part in parts
+    ]
 
 
 def tokenize_data(

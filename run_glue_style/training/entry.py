@@ -44,7 +44,11 @@ def run_script(main: Callable[[], None]) -> int:
 
 
 def run_task(
-    data_arguments: type, make_task: Callable[[Any], Task], description: str | None, reporters: Sequence[Reporter]
+    data_arguments: type,
+    make_task: Callable[[Any], Task],
+    description: str | None,
+    reporters: Sequence[Reporter],
+    default_setting: str | None = None,
 ) -> None:
     """Read the command line, train, evaluate and report: the main function of a script for one task.
 
@@ -53,10 +57,13 @@ def run_task(
         make_task: From its instance to the task; raises a ValueError where options contradict each other.
         description: What the script does, for `--help`.
         reporters: What is written into the folder of the finished run beside the model and its results.
+        default_setting: As for `parse_arguments`.
 
     Raises:
         SystemExit: The command line has a mistake.
         ValueError: As `make_task` and `train_and_evaluate`.
     """
-    data, model, recipe, run, overrides = parse_arguments([data_arguments], description)
+    data, model, recipe, run, overrides = parse_arguments(
+        [data_arguments], description, default_setting=default_setting
+    )
     train_and_evaluate(make_task(data), model, recipe, run, overrides, reporters)

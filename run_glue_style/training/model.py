@@ -1,5 +1,6 @@
 """The model of a run and its tokenizer: a setting with fresh weights, or a saved model."""
 
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -7,7 +8,7 @@ import torch
 from huggingface_hub.errors import StrictDataclassError
 from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
-from modeling_dsa import DSAConfig, DSAForSequenceClassification
+from modeling_dsa import DSAConfig, DSAForSequenceClassification, DSAModel
 from modeling_dsa.files.model_folder import read_config
 from modeling_dsa.hub.publishing import one_line
 from modeling_dsa.shipped.settings import setting_folder
@@ -16,6 +17,8 @@ from run_glue_style.tasks.distinct_texts import DistinctTexts
 from run_glue_style.tasks.task import Task
 
 from .recipe import ModelArguments
+
+logger = logging.getLogger(__name__)
 
 
 def check_model_arguments(task: Task, arguments: ModelArguments) -> None:
@@ -74,10 +77,7 @@ def make_model(
         config = DSAConfig.from_pretrained(source, **_labels(task), **overrides)
         config.validate()  # loading checks each field, but not how overrides fit together
         if start is not None:
-            tokenizer = AutoTokenizer.from_pretrained(start)
-            with torch.random.fork_rng(devices=[]):
-                torch.manual_seed(seed)  # for a head that the model does not have
-                return task.model_class.from_pretrained(start, config=config), tokenizer
+            return _saved_model(task, start, config, seed), AutoTokenizer.from_pretrained(start)
     except StrictDataclassError as error:
         raise ValueError(one_line(error.__cause__ or error)) from error
     except (OSError, RuntimeError) as error:
@@ -90,13 +90,32 @@ def make_model(
     return build_model(task.model_class, config, vocabulary, vectors, seed), vocabulary
 
 
+def _saved_model(task: Task, start: str, config: DSAConfig, seed: int) -> DSAForSequenceClassification:
+    """A saved model, with a fresh head where its own is for other labels or another number of sentences."""
+    stored = DSAConfig.from_pretrained(start)
+    is_new = any(
+        getattr(config, name) != getattr(stored, name) for name in ("id2label", "sentences_per_row", "problem_type")
+    )
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)  # for a head that the model does not have
+        if not is_new:
+            saved: DSAForSequenceClassification = task.model_class.from_pretrained(start, config=config)
+            return saved
+        model = task.model_class(config)
+    logger.info(f"The encoder is that of {start}; the head is a new one, for other labels.")
+    model.dsa.load_state_dict(DSAModel.from_pretrained(start, config=config).state_dict())
+    return model
+
+
 def _labels(task: Task) -> dict[str, Any]:
     """What a config says of the task's examples and labels."""
     sentences = {"sentences_per_row": len(task.text_columns)}
     if task.is_regression:
-        return {"num_labels": 1, "problem_type": "regression", **sentences}
+        label = "LABEL_0"  # what transformers calls the one output of a regression
+        return {"id2label": {0: label}, "label2id": {label: 0}, "problem_type": "regression", **sentences}
     return {
         "id2label": dict(enumerate(task.label_names)),
         "label2id": {name: index for index, name in enumerate(task.label_names)},
+        "problem_type": "single_label_classification",
         **sentences,
     }

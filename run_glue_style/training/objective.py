@@ -103,7 +103,11 @@ def metric_value(metrics: Metrics, name: str) -> float:
     Raises:
         ValueError: There is none, or it is no single number of which more is better.
     """
-    names = [key for key, value in metrics.items() if isinstance(value, float) and key != "loss"]
+    names = [
+        key
+        for key, value in metrics.items()
+        if isinstance(value, float) and key != "loss" and not key.endswith("error")
+    ]
     if name not in names:
         raise ValueError(f"There is no metric '{name}' to choose the best weights by: give one of {', '.join(names)}.")
     return float(metrics[name])

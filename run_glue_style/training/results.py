@@ -1,6 +1,7 @@
 """The results of a run: all_results.json, and what is said of it at the end."""
 
 import hashlib
+import itertools
 import sys
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -13,7 +14,7 @@ from transformers import PreTrainedModel
 
 from run_glue_style.tasks.task import Task
 
-from .data import LabelledData, TokenizedData
+from .data import LabelledData, TokenizedData, short_examples
 from .environment import environment
 from .model import vectors_path
 from .objective import Metrics
@@ -21,6 +22,7 @@ from .progress import Progress
 from .recipe import ModelArguments, RunArguments, TrainingRecipe
 
 RESULTS = "all_results.json"
+_SHOWN_CLASSES = 12
 
 
 def run_identity(
@@ -53,6 +55,7 @@ def collect_results(
     arguments: ModelArguments,
     run: RunArguments,
     identity: Mapping[str, Any],
+    data: LabelledData,
     examples: TokenizedData,
     progress: Progress,
     metrics: Mapping[str, Metrics],
@@ -73,6 +76,7 @@ def collect_results(
             split: {column: asdict(stats) for column, stats in columns.items()}
             for split, columns in examples.truncation.items()
         },
+        "shown_examples": short_examples(data.splits[data.validation[0]], task.text_columns),
         "best_step": progress.best["step"] if progress.best else None,
         "steps": progress.step,
         "command": [Path(sys.argv[0]).name, *sys.argv[1:]],
@@ -103,13 +107,21 @@ def summary(task: Task, results: Mapping[str, Any], output_dir: Path) -> str:
 
 
 def _metric_lines(split: str, metrics: Metrics) -> list[str]:
+    if "pearson" in metrics:
+        return [
+            f"{split}: Pearson {metrics['pearson']:.3f}, Spearman {metrics['spearman']:.3f}; mean absolute error "
+            f"{metrics['mean_absolute_error']:.4g}, that of the best constant {metrics['constant_absolute_error']:.4g}"
+        ]
     told = ("loss", "accuracy", "macro_f1", "majority_accuracy")
     own = ", ".join(
         f"{key} {value:,.6g}" for key, value in metrics.items() if isinstance(value, float) and key not in told
     )
-    if "per_class" not in metrics:
-        return [f"{split}: {own}"]
-    by_class = ", ".join(f"{label} {scores['f1']:.1%}" for label, scores in metrics["per_class"].items())
+    by_class = ", ".join(
+        f"{label} {scores['f1']:.1%}"
+        for label, scores in itertools.islice(metrics["per_class"].items(), _SHOWN_CLASSES)
+    )
+    if len(metrics["per_class"]) > _SHOWN_CLASSES:
+        by_class += f", ... (all {len(metrics['per_class'])} are in {RESULTS})"
     return [
         f"{split}: accuracy {metrics['accuracy']:.1%}, macro F1 {metrics['macro_f1']:.1%}; "
         f"the majority class gives {metrics['majority_accuracy']:.1%}",

@@ -140,7 +140,7 @@ def _train_and_evaluate(
     progress = trainer.train()
     metrics = {name: trainer.evaluate(examples.splits[name]) for name in data.evaluated}
     results = collect_results(
-        task, model_arguments, run, identity, examples, progress, metrics, trained_parameters,
+        task, model_arguments, run, identity, data, examples, progress, metrics, trained_parameters,
         time.perf_counter() - started,
     )  # fmt: skip
     if is_main:

@@ -18,11 +18,17 @@ from modeling_dsa.shipped.settings import (
     setting_names,
     table_path,
 )
-from run_glue_style import run_nli, run_sst, run_stance
+from run_glue_style import run_classification, run_nli, run_sst, run_stance
 from run_glue_style.training.arguments import parse_arguments
 
 REPOSITORY = Path(__file__).parents[3]
-SCRIPTS: dict[str, Any] = {"snli": run_nli, "sst2": run_sst, "sst5": run_sst, "fnc1": run_stance}
+SCRIPTS: dict[str, Any] = {
+    "snli": run_nli,
+    "sst2": run_sst,
+    "sst5": run_sst,
+    "fnc1": run_stance,
+    "small": run_classification,
+}
 
 
 def test_every_folder_with_a_config_is_a_setting() -> None:
@@ -48,7 +54,7 @@ def test_setting_has_a_valid_config_and_a_recipe_of_known_options(name: str) -> 
     assert path == folder / "recipe.yaml"
     _, _, recipe, _, overrides = parse_arguments([SCRIPTS[name.split("-")[-1]].DataArguments], "", ["--setting", name])
     options = read_recipe(path)
-    assert options.pop("classes", 5) == len(written["id2label"]) or not name.endswith("sst5")
+    assert options.pop("classes", 5) == len(written.get("id2label", ())) or not name.endswith("sst5")
     assert {key: getattr(recipe, key) for key in options} == options
     assert overrides == {}
 

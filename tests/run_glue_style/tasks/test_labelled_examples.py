@@ -176,13 +176,13 @@ GOOD = '{"premise": "a", "hypothesis": "b", "label": 0}\n'
         (
             "a.txt",
             "gold_label\tsentence1\tsentence2\nneutral\ta\n",
-            r"a\.txt, line 2: the hypothesis is '', not a sentence",
+            r"a\.txt, line 2: the sentence2 is '', not a text",
         ),
         ("a.txt", "label\tpremise\thypothesis\n0\ta\tb\tc\n", r"a\.txt, line 2 has 4 fields, but the header 3"),
-        ("a.jsonl", GOOD + "\n" + GOOD.replace('"b"', "null"), r"a\.jsonl, line 3: the hypothesis is None, not a sent"),
-        ("a.csv", HEADER + "  ,b,0\n", r"line 2: the premise is '  ', not a sentence"),
-        ("a.jsonl", GOOD.replace('"a"', "5"), r"line 1: the premise is 5, not a sentence"),
-        ("a.jsonl", GOOD.replace('"a"', r'"a\ud83d"'), r"line 1: the premise is 'a\\ud83d', not a sentence"),
+        ("a.jsonl", GOOD + "\n" + GOOD.replace('"b"', "null"), r"a\.jsonl, line 3: the hypothesis is None, not a te"),
+        ("a.csv", HEADER + "  ,b,0\n", r"line 2: the premise is '  ', not a text"),
+        ("a.jsonl", GOOD.replace('"a"', "5"), r"line 1: the premise is 5, not a text"),
+        ("a.jsonl", GOOD.replace('"a"', r'"a\ud83d"'), r"line 1: the premise is 'a\\ud83d', not a text"),
         ("a.jsonl", GOOD + '{"premise": \n', r"a\.jsonl, line 2 is broken JSON \(Expecting value at character"),
         ("a.jsonl", "[0, 1]\n", r"line 1 is no JSON object but '\[0, 1\]': each line must be"),
         ("a.csv", HEADER + '"a,b,0\n', r"a\.csv, line 2 is broken \(unexpected end of data\)"),
@@ -283,7 +283,7 @@ def test_hub_data_set_with_the_names_of_the_original_files(tmp_path: Path) -> No
     [
         ({"premise": "a", "text": "b", "label": 0}, "row 1: there is no column sentence2 or hypothesis, only premise"),
         ({"premise": "a", "hypothesis": "b", "label": "not_entailment"}, "row 1: the label 'not_entailment' is unkn"),
-        ({"premise": None, "hypothesis": "b", "label": "neutral"}, "row 1: the premise is None, not a sentence"),
+        ({"premise": None, "hypothesis": "b", "label": "neutral"}, "row 1: the premise is None, not a text"),
     ],
 )
 def test_mistakes_in_a_hub_data_set_name_split_and_row(tmp_path: Path, row: dict[str, object], message: str) -> None:

@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
+import evaluate
 import numpy as np
 import pytest
 import torch
@@ -15,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn import metrics as sklearn_metrics
 
-from run_glue_style.tasks.metrics import ClassificationMetric
+from run_glue_style.tasks.metrics import ClassificationMetric, RegressionMetric, Score
 
 NAMES = ["entailment", "neutral", "contradiction"]
 
@@ -122,6 +123,32 @@ def test_label_names_are_checked(names: list[str]) -> None:
         ClassificationMetric(names)
 
 
+def test_score_combines_with_the_classification_metric() -> None:
+    both = evaluate.combine([ClassificationMetric(["no", "yes"]), Score("mcc", sklearn_metrics.matthews_corrcoef)])
+    scores = both.compute(predictions=[0, 1, 1, 0], references=[0, 1, 0, 0])
+    assert (scores["accuracy"], scores["mcc"]) == (0.75, pytest.approx(2 / 12**0.5))
+    assert both.compute(predictions=[0, 0], references=[0, 1])["mcc"] == 0.0
+
+
+def test_regression_by_hand() -> None:
+    scores = RegressionMetric().compute(predictions=[1.0, 2.0, 4.0], references=[1.0, 3.0, 2.0])
+    assert scores == {
+        "pearson": pytest.approx(1 / (14 / 3 * 2) ** 0.5),
+        "spearman": pytest.approx(0.5),
+        "mean_absolute_error": pytest.approx(1.0),
+        "constant_absolute_error": pytest.approx(2 / 3),
+    }
+    assert json.loads(json.dumps(scores)) == scores
+
+
+@pytest.mark.parametrize(
+    ("predictions", "references"), [([2.0, 2.0], [0.0, 1.0]), ([0.0, 1.0], [2.0, 2.0]), ([1.0], [1.0])]
+)
+def test_correlation_with_a_constant_is_zero(predictions: list[float], references: list[float]) -> None:
+    scores = RegressionMetric().compute(predictions=predictions, references=references)
+    assert (scores["pearson"], scores["spearman"]) == (0.0, 0.0)
+
+
 OFFLINE_SCRIPT = """
 import json, sys
 from run_glue_style.tasks.metrics import ClassificationMetric
@@ -135,6 +162,7 @@ print(json.dumps([metric.compute()["accuracy"] for metric in metrics]))
 """
 
 
+@pytest.mark.slow
 def test_two_fresh_offline_processes_with_three_metrics_each_leave_no_file(tmp_path: Path) -> None:
     work, cache = tmp_path / "work", tmp_path / "cache"
     work.mkdir()

@@ -159,7 +159,7 @@ def test_too_few_topics_are_refused(folder: Path) -> None:
         ("train_stances", "Rome train,0,agree", "Rome train,0,agrees", r"line 2: the label 'agrees' is unknown; "),
         ("test_stances", "Headline,", "Title,", r"has no column 'Headline': it has Title, Body ID, Stance"),
         ("test_bodies", "articleBody", "text", r"has no column 'articleBody': it has Body ID, text"),
-        ("train_stances", "bees seen in Rome train,0", " ,0", r"line 2: the headline is ' ', not a sentence"),
+        ("train_stances", "bees seen in Rome train,0", " ,0", r"line 2: the Headline is ' ', not a text"),
         ("train_bodies", "\r\n1,", "\r\n0,", r"line 9: the body '0' stands there again with another text"),
     ],
 )  # fmt: skip

@@ -1,0 +1,191 @@
+"""Train and evaluate a sentence encoder on your own labels: classes or numbers, of texts or of pairs of texts.
+
+`accelerate launch run_glue_style/run_classification.py --train_file reviews.csv --validation_split 0.1 --vectors
+glove.6B.zip` finds the columns, the classes and their names in the data; --dataset_name names a data set on the Hub,
+and --task_name one of the tasks of GLUE.
+"""
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+if not __package__:  # started by its path: Python searches this folder, and not the repository's root
+    sys.path[0] = str(Path(__file__).resolve().parents[1])
+
+from datasets import DatasetDict
+
+from modeling_dsa import DSAForSequenceClassification
+from run_glue_style.reporting.reporters import REPORTERS
+from run_glue_style.tasks.arguments import DatasetArguments
+from run_glue_style.tasks.columns import example_texts, find_columns
+from run_glue_style.tasks.glue import DATASET, GLUE
+from run_glue_style.tasks.label_inference import ProblemType, infer_labels
+from run_glue_style.tasks.labelled_examples import (
+    ExampleFormat,
+    Table,
+    convert_dataset,
+    dataset_table,
+    existing_file,
+    file_table,
+    load_files,
+    load_hub,
+    open_dataset,
+)
+from run_glue_style.tasks.metrics import ClassificationMetric, RegressionMetric
+from run_glue_style.tasks.task import Task
+from run_glue_style.tasks.validation_split import check_size, hold_out
+from run_glue_style.training.entry import run_script, run_task
+
+DEFAULT_SETTING = "dsa-small"
+
+
+@dataclass
+class DataArguments(DatasetArguments):
+    """The examples: files, a data set, or a task of GLUE."""
+
+    task_name: str | None = field(
+        default=None, metadata={"help": "Task of GLUE, from the Hub or from its own files.", "choices": list(GLUE)}
+    )
+    text_column: list[str] | None = field(
+        default=None,
+        metadata={"help": "Column of texts, or the two columns of pairs; default: found by name, such as text."},
+    )
+    label_column: str | None = field(
+        default=None, metadata={"help": "Column of labels; default: found by name, such as label or score."}
+    )
+    problem_type: ProblemType | None = field(
+        default=None, metadata={"help": "Whether labels are classes or numbers; default: what their values look like."}
+    )
+    validation_split: float | None = field(
+        default=None,
+        metadata={
+            "help": "Share or number of the training examples that is held out for validation, each class by its "
+            "share; the same examples whatever the seed."
+        },
+    )
+
+    def check_splits(self, files: Mapping[str, Path]) -> None:
+        """As in `DatasetArguments`, but a validation split can be held out."""
+        if self.validation_split is not None:
+            check_size(self.validation_split)
+            if "validation" in files:
+                raise ValueError("Give either --validation_file or --validation_split, and not both.")
+        elif "validation" not in files:
+            raise ValueError(
+                "Validation chooses the best weights: give --validation_file, or --validation_split 0.1 to hold a "
+                "tenth of the training examples out."
+            )
+        if "train" not in files:
+            raise ValueError("Give the examples to train on: --train_file.")
+
+
+def make_task(arguments: DataArguments) -> Task:
+    """The task for these options; reads the labels, to know what they are.
+
+    Raises:
+        ConnectionError: The data set is not in the cache and the Hub cannot be reached.
+        FileNotFoundError: There is no such file or data set.
+        ValueError: Options contradict each other or the data, or it is not clear what the labels are.
+    """
+    columns = arguments.text_column
+    if columns is not None and (len(columns) > 2 or len(set(columns)) < len(columns)):
+        raise ValueError("--text_column takes one column, or the two different columns of pairs.")
+    if arguments.task_name is not None:
+        return _glue_task(arguments, arguments.task_name)
+    files, name = arguments.files, arguments.dataset_name
+    if name is not None:
+        splits = open_dataset(name, arguments.dataset_config_name)
+        tables = {split: dataset_table(rows, f"{name}, split {split!r}") for split, rows in splits.items()}
+    elif files:
+        tables = {split: file_table(existing_file(split, path)) for split, path in files.items()}
+    else:
+        raise ValueError("Say what the data are: --train_file, --dataset_name, or --task_name for a task of GLUE.")
+    form, labelled = _infer_format(tables, arguments)
+
+    def load() -> DatasetDict:
+        if name is None:
+            data = load_files(files, form)
+        else:
+            data = DatasetDict({split: convert_dataset(tables[split].name, splits[split], form) for split in labelled})
+        return _with_validation(data, arguments.validation_split)
+
+    return Task(
+        name="regression" if not form.labels.names else "classification",
+        model_class=DSAForSequenceClassification,
+        text_columns=tuple(form.texts),
+        label_names=form.labels.names,
+        load=load,
+        source=name or ", ".join(path.name for path in files.values()),
+        default_vectors=None,
+        fingerprint=form.fingerprint,
+        baseline=None,
+        example=example_texts(tables["train"], [column for (column,) in form.texts.values()]),
+        metrics=(ClassificationMetric(form.labels.names) if form.labels.names else RegressionMetric(),),
+        metric_for_best_model="accuracy" if form.labels.names else "spearman",
+    )
+
+
+def main() -> None:
+    """Train, evaluate and report, as the command line says."""
+    run_task(DataArguments, make_task, __doc__, REPORTERS, DEFAULT_SETTING)
+
+
+def _glue_task(arguments: DataArguments, name: str) -> Task:
+    for option in ("text_column", "label_column", "problem_type"):
+        if getattr(arguments, option) is not None:
+            raise ValueError(f"--task_name {name} has its own columns and labels: leave out --{option}.")
+    glue, files = GLUE[name], arguments.files
+    source = None if files else arguments.dataset_name or DATASET
+
+    def load() -> DatasetDict:
+        if source is None:
+            data = load_files(files, glue.form)
+        else:
+            data = load_hub(source, arguments.dataset_config_name or (name if source == DATASET else None), glue.form)
+        return _with_validation(data, arguments.validation_split)
+
+    return Task(
+        name=name,
+        model_class=DSAForSequenceClassification,
+        text_columns=glue.texts,
+        label_names=glue.label_names,
+        load=load,
+        source=f"{source}, {name}" if source == DATASET else source or ", ".join(path.name for path in files.values()),
+        default_vectors=None,
+        fingerprint=glue.form.fingerprint,
+        baseline=None,
+        example=glue.example,
+        metrics=glue.metrics,
+        metric_for_best_model=glue.score,
+    )
+
+
+def _infer_format(tables: Mapping[str, Table], arguments: DataArguments) -> tuple[ExampleFormat, tuple[str, ...]]:
+    """What the examples are, and the splits that have labels."""
+    if "train" not in tables:
+        raise ValueError(f"{arguments.dataset_name} has no split 'train', only {', '.join(tables)}.")
+    columns, label_column = find_columns(tables["train"], arguments.text_column, arguments.label_column)
+    labels, labelled = infer_labels(tables, label_column, arguments.problem_type)
+    texts = dict(zip(("text", "text_pair"), [(column,) for column in columns], strict=False))
+    return ExampleFormat(texts, (label_column,), labels), labelled
+
+
+def _with_validation(data: DatasetDict, size: float | None) -> DatasetDict:
+    """Hold validation examples out where a size is given."""
+    found = [split for split in data if split.startswith(("validation", "dev"))]
+    if size is None:
+        if not found:
+            raise ValueError(
+                f"The data have no validation split, only {', '.join(data)}: give --validation_split 0.1 to hold a "
+                "tenth of the training examples out."
+            )
+        return data
+    if found:
+        raise ValueError(f"The data have a split {found[0]!r}: leave out --validation_split.")
+    train, validation = hold_out(data["train"], size)
+    return DatasetDict({"train": train, "validation": validation, **{k: v for k, v in data.items() if k != "train"}})
+
+
+if __name__ == "__main__":
+    sys.exit(run_script(main))

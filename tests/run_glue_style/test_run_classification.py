@@ -1,0 +1,240 @@
+"""The script for labels of one's own, from outside: command line in, folder out."""
+
+import csv
+import json
+import logging
+import random
+import re
+from pathlib import Path
+from typing import Any
+
+import datasets
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+from small_runs import SMALL_SIZES, logged_error, read_results, run_main
+from transformers import AutoModelForSequenceClassification, pipeline
+
+from modeling_dsa import DSAForSequenceClassification
+from run_glue_style.run_classification import DataArguments, main, make_task
+
+pytestmark = pytest.mark.usefixtures("datasets_cache")
+WIDTH = 8
+# A pair's class is that of the one telling word in its second text; its number is how often that word stands there.
+LABELS = {"yes, of course": "sure", "no 🙁": "never", "don't know": "maybe"}
+NEUTRAL = ["shall", "we", "meet", "there", "at", "noon", "they", "said", "again"]
+QUICK: dict[str, Any] = {
+    **SMALL_SIZES,
+    "num_train_epochs": 5,
+    "per_device_train_batch_size": 32,
+    "learning_rate": 0.02,
+    "embedding_dropout": 0,
+    "classifier_dropout": 0,
+    "report_to": "none",
+    "cpu": True,
+}
+
+
+def run_classification(options: dict[str, Any]) -> int:
+    return run_main(
+        main, "run_classification.py", {name: value for name, value in options.items() if value is not None}
+    )
+
+
+def make_rows(count: int) -> list[dict[str, Any]]:
+    draw, rows = random.Random(0), []
+    for _ in range(count):
+        label, times = draw.choice(list(LABELS)), draw.randint(1, 4)
+        answer = [*draw.sample(NEUTRAL, 3), *[LABELS[label]] * times]
+        draw.shuffle(answer)
+        rows.append(
+            {"ask": " ".join(draw.sample(NEUTRAL, 4)), "reply": " ".join(answer), "class": label, "score": times}
+        )
+    return rows
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Examples as a table and as JSON lines, and vectors of their words."""
+    folder, generator, rows = tmp_path_factory.mktemp("data"), np.random.default_rng(0), make_rows(320)
+    for name, part in (("train", rows[:240]), ("test", rows[240:])):
+        with (folder / f"{name}.csv").open("w", newline="", encoding="utf-8") as file:
+            writer = csv.DictWriter(file, ["class", "ask", "reply"], extrasaction="ignore")
+            writer.writeheader()
+            writer.writerows(part)
+    lines = [json.dumps({"text": row["reply"], "score": row["score"] + 0.25}) for row in rows]
+    (folder / "train.jsonl").write_text("\n".join(lines) + "\n")
+    vectors = [[word, *map(str, generator.normal(size=WIDTH).round(4))] for word in [*NEUTRAL, *LABELS.values()]]
+    (folder / "vectors.txt").write_text("\n".join(map(" ".join, vectors)) + "\n")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def finished(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folder of a run on pairs with three classes."""
+    output: Path = tmp_path_factory.mktemp("runs") / "answers"
+    options = {
+        "train_file": folder / "train.csv",
+        "test_file": folder / "test.csv",
+        "text_column": ["ask", "reply"],
+        "validation_split": 40,
+        "vectors": folder / "vectors.txt",
+        "output_dir": output,
+    }
+    assert run_classification(QUICK | options) == 0
+    return output
+
+
+def test_classes_of_pairs_are_learnt_and_named(finished: Path) -> None:
+    results = read_results(finished)
+    names = ["don't know", "no 🙁", "yes, of course"]
+    assert results["task"] == "classification"
+    assert results["setting"] == results["recipe_name"] == "dsa-small"
+    assert results["source"] == "train.csv, test.csv"
+    assert {name: split["examples"] for name, split in results["data"].items()} == {
+        "train": 200,
+        "validation": 40,
+        "test": 80,
+    }
+    assert list(results["metrics"]["test"]["per_class"]) == names
+    assert results["metrics"]["test"]["accuracy"] > results["metrics"]["test"]["majority_accuracy"] + 0.3
+    model = AutoModelForSequenceClassification.from_pretrained(finished)
+    assert type(model) is DSAForSequenceClassification
+    assert model.config.id2label == dict(enumerate(names))
+    assert (model.config.sentences_per_row, model.config.problem_type) == (2, "single_label_classification")
+    found = pipeline("text-classification", str(finished))([{"text": "shall we meet", "text_pair": "they said never"}])
+    assert found[0]["label"] == "no 🙁"
+
+
+def test_card_shows_examples_of_the_run_with_real_outputs(finished: Path) -> None:
+    card = (finished / "README.md").read_text("utf-8")
+    asked = re.search(r'print\(classify\((\{"text": .*\})\)\)', card)
+    assert asked is not None
+    assert json.loads(asked[1]).keys() == {"text", "text_pair"}
+    texts = [f"{first} [SEP] {second}" for first, second in read_results(finished)["shown_examples"]]
+    assert len(texts) == 3
+    for text in texts:
+        assert f"- text: {text}\n" in card
+    assert "*don't know*, *no 🙁*, *yes, of course*" in card
+
+
+@pytest.fixture(scope="module")
+def regression(finished: Path, folder: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """Folder of a run on numbers that starts from the encoder of the first run, and what it logged."""
+    output: Path = tmp_path_factory.mktemp("runs") / "numbers"
+    options = {"train_file": folder / "train.jsonl", "validation_split": 0.2, "model_name_or_path": finished}
+    options |= {name: value for name, value in QUICK.items() if name not in SMALL_SIZES}
+    lines: list[str] = []
+    handler = logging.Handler()
+    handler.emit = lambda record: lines.append(record.getMessage())  # type: ignore[method-assign]
+    root = logging.getLogger()
+    level = root.level
+    root.addHandler(handler)
+    root.setLevel(logging.INFO)
+    assert run_classification(options | {"output_dir": output, "num_train_epochs": 8}) == 0
+    root.removeHandler(handler)
+    root.setLevel(level)
+    return output, "\n".join(lines)
+
+
+def test_numbers_are_learnt_by_a_new_head_on_a_saved_encoder(regression: tuple[Path, str], finished: Path) -> None:
+    output, logged = regression
+    results = read_results(output)
+    scores = results["metrics"]["validation"]
+    assert results["task"] == "regression"
+    assert results["recipe"]["metric_for_best_model"] == "spearman"
+    assert results["recipe"]["weight_decay"] == 0.01
+    assert scores["pearson"] > 0.5
+    assert scores["mean_absolute_error"] < scores["constant_absolute_error"]
+    assert "Regression: column 'score' holds numbers from 1.25 to 4.25." in logged
+    assert "the head is a new one, for other labels" in logged
+    assert f"validation: Pearson {scores['pearson']:.3f}, Spearman {scores['spearman']:.3f}; mean absolute er" in logged
+    before, after = (load_file(path / "model.safetensors") for path in (finished, output))
+    table = "dsa.embed_tokens.weight"
+    assert torch.equal(before[table], after[table])
+    card = (output / "README.md").read_text("utf-8")
+    assert f"| Pearson's correlation with the labels | **{scores['pearson']:.3f}** |" in card
+
+
+def test_saved_regression_gives_the_same_numbers(regression: tuple[Path, str], folder: Path) -> None:
+    output, _ = regression
+    data = make_task(DataArguments(train_file=folder / "train.jsonl", validation_split=0.2)).load()["validation"]
+    predicted = pipeline("text-classification", str(output))(data["text"][:])
+    errors = [abs(found["score"] - label) for found, label in zip(predicted, data["label"], strict=True)]
+    expected = read_results(output)["metrics"]["validation"]["mean_absolute_error"]
+    assert np.mean(errors) == pytest.approx(expected, abs=1e-4)
+
+
+def test_data_set_by_name_holds_a_validation_split_out_and_leaves_hidden_labels(tmp_path: Path) -> None:
+    features = datasets.Features(
+        {"text": datasets.Value("string"), "label": datasets.ClassLabel(names=["zebra", "ant"])}
+    )
+    for split, labels in {"train": [0, 1] * 10, "test": [1, 0], "unsupervised": [-1, -1]}.items():
+        rows = {"text": [f"{split} {index}" for index in range(len(labels))], "label": labels}
+        datasets.Dataset.from_dict(rows, features=features).to_parquet(tmp_path / f"{split}-00000-of-00001.parquet")
+    (tmp_path / "README.md").write_text(
+        "---\nconfigs:\n- config_name: default\n  data_files:\n"
+        + "".join(f"  - split: {name}\n    path: {name}-*\n" for name in ("train", "test", "unsupervised"))
+        + "---\n"
+    )
+    task = make_task(DataArguments(dataset_name=str(tmp_path), validation_split=0.2))
+    assert task.label_names == ("zebra", "ant")
+    assert {name: len(split) for name, split in task.load().items()} == {"train": 16, "validation": 4, "test": 2}
+    with pytest.raises(ValueError, match=r"no validation split, only train, test: give --validation_split 0\.1"):
+        make_task(DataArguments(dataset_name=str(tmp_path))).load()
+
+
+def test_glue_keeps_the_two_validation_splits_of_mnli_apart(tmp_path: Path) -> None:
+    for split in ("train", "validation_matched", "validation_mismatched"):
+        rows = {"premise": [f"{split} a"], "hypothesis": ["b"], "label": [2]}
+        datasets.Dataset.from_dict(rows).to_parquet(tmp_path / "data" / f"{split}-00000-of-00001.parquet")
+    task = make_task(DataArguments(task_name="mnli", dataset_name=str(tmp_path)))
+    assert list(task.load()) == ["train", "validation_matched", "validation_mismatched"]
+    assert (task.name, task.label_names[2]) == ("mnli", "contradiction")
+    with pytest.raises(ValueError, match="--task_name mnli has its own columns and labels: leave out --text_column"):
+        make_task(DataArguments(task_name="mnli", text_column=["premise"]))
+
+
+GOOD = "text,label\na b,x\nb c,y\na,x\nb,y\n"
+
+
+@pytest.mark.parametrize(
+    ("content", "changes", "message"),
+    [
+        (GOOD, {"train_file": None}, "Say what the data are: --train_file, --dataset_name, or --task_name"),
+        (GOOD, {"validation_split": None}, "give --validation_file, or --validation_split 0.1"),
+        (GOOD, {"validation_split": 1.5}, "validation_split must be a share between 0 and 1 or a whole number of exa"),
+        (GOOD, {"validation_split": 3}, "validation_split 3 would hold out 3 of 4 examples"),
+        (GOOD, {"validation_file": "train.csv"}, "Give either --validation_file or --validation_split, and not both"),
+        (GOOD, {"text_column": ["a", "b", "c"]}, "--text_column takes one column, or the two different columns"),
+        (GOOD, {"text_column": ["txt"]}, r"train\.csv has no column 'txt': it has 'text', 'label'"),
+        (GOOD, {"label_column": "labl"}, r"train\.csv has no column 'labl'"),
+        (GOOD, {"problem_type": "regression"}, r"train\.csv, line 2: the label 'x' is no number"),
+        (GOOD, {"train_file": "none.csv"}, r"none\.csv, split 'train': there is no such file"),
+        (GOOD, {"vectors": None}, "need word vectors: give --vectors"),
+        (GOOD, {"metric_for_best_model": "spearman"}, "no metric 'spearman' to choose the best weights by: give one"),
+        (GOOD.replace("y", "x"), {}, r"column 'label' holds only 'x': two or more classes are needed"),
+        (GOOD.replace("b c", ""), {}, r"train\.csv, line 3: the text is '', not a text"),
+        (GOOD + "c,\n", {}, r"train\.csv, line 6: there is no label"),
+        (GOOD + "c,nan\n", {"problem_type": "regression"}, r"the label 'x' is no number"),
+        ("text,label\na,0.5\nb,nan\n", {}, r"train\.csv, line 3: the label 'nan' is no number"),
+        ("text,label\na,0.5\nb,1.5\nc,2\n", {"label_smoothing": 0.1}, "--label_smoothing is for classes, and these"),
+        ("text,label\na,0.5\nb,1.5\nc,2\n", {"metric_for_best_model": "accuracy"}, "no metric 'accuracy'.*pearson, sp"),
+    ],
+)  # fmt: skip
+def test_mistake_is_one_sentence(
+    tmp_path: Path,
+    folder: Path,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+    content: str,
+    changes: dict[str, Any],
+    message: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "train.csv").write_text(content)
+    options = {"train_file": "train.csv", "validation_split": 1, "vectors": folder / "vectors.txt", "output_dir": "run"}
+    assert run_classification(QUICK | options | changes) == 2
+    assert re.search(message, logged_error(caplog))
+    assert not (tmp_path / "run").exists()
