@@ -27,7 +27,7 @@ def add_parser(commands: "argparse._SubParsersAction[Any]") -> None:
         "input",
         metavar="INPUT",
         help="Sentences: .txt with one a line, .jsonl, .csv, .tsv or .parquet, each also with .gz behind; or a data "
-        "set's Hub id or folder.",
+        "set's Hub id or folder; or - for standard input with one a line.",
     )
     parser.add_argument(
         "output",

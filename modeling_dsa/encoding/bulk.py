@@ -1,5 +1,5 @@
 """Any number of sentences to files of vectors: in windows, so that memory stays flat, and in shards, so that a run that
-was killed goes on, and several processes share the work.
+was killed can be resumed, and several processes share the work.
 
 The processes need not know of each other: shard k belongs to process k modulo their number.
 """
@@ -18,9 +18,10 @@ import torch
 from tqdm.auto import tqdm
 
 from modeling_dsa.batching_dsa import BATCH_SIZE, VectorType
+from modeling_dsa.files.replacing import write_json
 
 from .encoder import SentenceEncoder
-from .sources import SentenceSource
+from .sources import STANDARD_INPUT, SentenceSource
 from .vector_files import SHARD_SIZE, Append, made_by, write_npy, write_parquet
 from .windows import windows
 
@@ -59,9 +60,9 @@ class BulkOptions:
     """How sentences are encoded in bulk.
 
     Attributes:
-        batch_size: As for `SentenceEncoder.encode`, like the next two.
-        normalize: As there.
-        dtype: As there.
+        batch_size: As for `SentenceEncoder.encode`.
+        normalize: As for `SentenceEncoder.encode`.
+        dtype: As for `SentenceEncoder.encode`.
         shard_size: Rows in each file of a folder.
         overwrite: Replace what is there.
     """
@@ -114,8 +115,8 @@ def encode_bulk(
         encoder: The model.
         source: The sentences.
         output: A `.npy` file, or a folder for shards `vectors-000000.parquet` and so on with the columns `row` and
-            `vector`. The order of their names is that of the sentences. A folder is gone on with: its finished shards
-            stay.
+            `vector`. The order of their names is that of the sentences. An existing folder is resumed: its finished
+            shards stay.
         options: How.
         process: Which of several processes this is. Each writes its own shards, and the first one shows progress.
 
@@ -123,15 +124,18 @@ def encode_bulk(
         The number of sentences, those of the other processes and of finished shards included.
 
     Raises:
-        ValueError: As in [`check_output`], the folder holds vectors of something else, or the data are broken.
+        ValueError: As in [`check_output`], the folder holds vectors of something else, the data are broken, or several
+            processes would read standard input.
     """
     check_output(output, options.overwrite, process)
+    if process.count > 1 and source.name == STANDARD_INPUT:
+        raise ValueError(f"{process.count} processes cannot share standard input: give a file, or run one process.")
     if output.suffix == ".npy":
         output.parent.mkdir(parents=True, exist_ok=True)
         with _progress(source, process) as bar, write_npy(output, options.dtype, encoder.width) as append:
             return _encode(encoder, source.read(), options, append, bar)
     output.mkdir(parents=True, exist_ok=True)
-    run = _claim(output, _manifest(encoder, source, options), options.overwrite, process)
+    run = _check_or_write_manifest(output, _manifest(encoder, source, options), options.overwrite)
     with _progress(source, process) as bar:
         return _encode_shards(encoder, source, output, options, process, run, bar)
 
@@ -209,7 +213,7 @@ def _model_hash(encoder: SentenceEncoder) -> str:
     return digest.hexdigest()
 
 
-def _claim(folder: Path, manifest: dict[str, dict[str, Any]], overwrite: bool, process: Process) -> str:
+def _check_or_write_manifest(folder: Path, manifest: dict[str, dict[str, Any]], overwrite: bool) -> str:
     """Leave the manifest in a folder, unless it holds the vectors of another one; the hash that marks this one's."""
 
     def without_names(content: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
@@ -220,17 +224,15 @@ def _claim(folder: Path, manifest: dict[str, dict[str, Any]], overwrite: bool, p
     path = folder / MANIFEST
     if path.is_file() and not overwrite:
         try:
-            there = without_names(json.loads(path.read_text(encoding="utf-8")))
+            found = without_names(json.loads(path.read_text(encoding="utf-8")))
         except (ValueError, AttributeError) as error:
             raise ValueError(f"{path} is broken: give --overwrite to start again, or another folder.") from error
         wanted = without_names(manifest)
-        others = [part for part in wanted if there.get(part) != wanted[part]]
+        others = [part for part in wanted if found.get(part) != wanted[part]]
         if others:
             raise ValueError(
                 f"{folder} holds vectors made with another {' and other '.join(others)}: give --overwrite to replace "
                 "them, or another folder."
             )
-    beside = path.with_name(f".{path.name}.{process.rank}")
-    beside.write_text(json.dumps(manifest, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-    beside.replace(path)
+    write_json(manifest, path)
     return hashlib.sha256(json.dumps(without_names(manifest), sort_keys=True).encode()).hexdigest()

@@ -3,25 +3,28 @@
 import difflib
 import hashlib
 import re
+import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from modeling_dsa.files.text_files import file_extension, open_parquet, read_lines, read_rows
+from modeling_dsa.files.text_files import file_extension, open_parquet, read_lines, read_rows, read_standard_input
 
 COLUMN = "text"
-_HASHED_BYTES = 1 << 20
+STANDARD_INPUT = "standard input"
 
 
 @dataclass(frozen=True)
 class SentenceSource:
-    """Sentences that can be read from their first, any number of times.
+    """Sentences that can be read from their first, any number of times; standard input only once.
 
     Attributes:
         name: Of the file or data set.
-        fingerprint: What tells it from another one, and from itself after a change.
+        fingerprint: What tells it from another one, and from itself after a change: the hash of a whole file; of a data
+            set that of its files' names, times and revision, as its files may be more than a disk holds; standard input
+            is another one each time.
         count: How many sentences there are, where that can be known without reading them.
         read: Reads them one after another; a mistake in the data is a ValueError then.
     """
@@ -37,7 +40,8 @@ def open_sentences(source: str, column: str | None = None, split: str | None = N
 
     Args:
         source: A UTF-8 file: `.txt` with one sentence a line, and what `read_rows` reads (empty lines between *its*
-            rows are none). Or a data set, by its Hub id or folder, which is streamed and needs `datasets`.
+            rows are none). Or a data set, by its Hub id or folder, which is streamed and needs `datasets`. Or `-`,
+            standard input with one sentence a line.
         column: The column that holds the sentences; default: `text`, or the only one. With it a `.txt` is a
             tab-separated table.
         split: Of a data set; default: the only one.
@@ -47,6 +51,8 @@ def open_sentences(source: str, column: str | None = None, split: str | None = N
         ValueError: It cannot be read, there is no such column or split, or none is named where there are several.
         OSError: The Hub cannot be reached.
     """
+    if source == "-":
+        return _open_standard_input(column, split)
     if _is_data_set(source):
         return _open_data_set(source, column, split)
     if not Path(source).exists():
@@ -56,6 +62,15 @@ def open_sentences(source: str, column: str | None = None, split: str | None = N
     if split is not None:
         raise ValueError(f"{source} is a file and has no splits: leave --split out.")
     return _open_file(Path(source), column)
+
+
+def _open_standard_input(column: str | None, split: str | None) -> SentenceSource:
+    if column is not None or split is not None:
+        option = "--split" if column is None else "--text_column"
+        raise ValueError(f"Standard input has one sentence a line: leave {option} out.")
+    return SentenceSource(
+        STANDARD_INPUT, {"read": uuid.uuid4().hex}, None, lambda: (line for _, line in read_standard_input())
+    )
 
 
 def _is_data_set(source: str) -> bool:
@@ -80,15 +95,15 @@ def _open_file(path: Path, column: str | None) -> SentenceSource:
     sentences = partial(_file_sentences, path, column)
     next(sentences(), None)  # a mistake that can be told at once
     with path.open("rb") as file:
-        digest = hashlib.sha256(file.read(_HASHED_BYTES)).hexdigest()
-    fingerprint = {"bytes": path.stat().st_size, "sha256 of first MiB": digest, "column": column}
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    fingerprint = {"sha256": digest, "column": column}
     return SentenceSource(str(path), fingerprint, count, sentences)
 
 
 def _file_sentences(path: Path, column: str | None) -> Iterator[str]:
     if column is None:
         return (line for _, line in read_lines(path))
-    return (_sentence(row[column], place) for place, row in read_rows(path, [column]))
+    return (_sentence(row[column], location) for location, row in read_rows(path, [column]))
 
 
 def _open_data_set(name: str, column: str | None, split: str | None) -> SentenceSource:
@@ -125,33 +140,33 @@ def _open_data_set(name: str, column: str | None, split: str | None) -> Sentence
     )
 
 
-def _data_set_sentences(where: str, rows: Iterable[dict[str, Any]]) -> Iterator[str]:
+def _data_set_sentences(name: str, rows: Iterable[dict[str, Any]]) -> Iterator[str]:
     for number, row in enumerate(rows, 1):
         (value,) = row.values()
-        yield _sentence(value, f"{where}, row {number}")
+        yield _sentence(value, f"{name}, row {number}")
 
 
-def _choose_column(where: str, column: str | None, there: Sequence[str]) -> str:
-    if column is not None and column not in there:
-        raise ValueError(f"{where} has no column {column!r}{_suggest(column, there)}")
-    if column is not None or len(there) == 1:
-        return column or there[0]
-    if COLUMN not in there:
+def _choose_column(name: str, column: str | None, columns: Sequence[str]) -> str:
+    if column is not None and column not in columns:
+        raise ValueError(f"{name} has no column {column!r}{_suggest(column, columns)}")
+    if column is not None or len(columns) == 1:
+        return column or columns[0]
+    if COLUMN not in columns:
         raise ValueError(
-            f"{where} has the columns {', '.join(there) or 'none'}: say with --text_column which holds the sentences."
+            f"{name} has the columns {', '.join(columns) or 'none'}: say with --text_column which holds the sentences."
         )
     return COLUMN
 
 
-def _suggest(name: str, there: Sequence[str]) -> str:
-    near = difflib.get_close_matches(name, there, n=1)
-    found = ", ".join(there) or "none"
+def _suggest(name: str, names: Sequence[str]) -> str:
+    near = difflib.get_close_matches(name, names, n=1)
+    found = ", ".join(names) or "none"
     return f": it has {found}; did you mean {near[0]!r}?" if near else f": it has {found}."
 
 
-def _sentence(value: Any, place: str) -> str:
+def _sentence(value: Any, location: str) -> str:
     if value is None:
         return ""
     if not isinstance(value, str):
-        raise ValueError(f"{place}: {value!r} is no text: fix the row or name another column.")
+        raise ValueError(f"{location}: {value!r} is no text: fix the row or name another column.")
     return value

@@ -1,4 +1,4 @@
-"""Files of vectors that are written row by row, beside their place, and take it when they are complete."""
+"""Files of vectors that are written row by row, and are there when they are complete."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -7,6 +7,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.lib import format as npy
+
+from modeling_dsa.files.replacing import replaced_file
 
 Append: TypeAlias = Callable[[np.ndarray[Any, np.dtype[Any]]], None]  # takes vectors, (rows, width)
 
@@ -28,7 +30,7 @@ def write_npy(path: Path, dtype: str, width: int) -> Iterator[Append]:
     """
     rows = 0
 
-    with _beside(path) as beside, beside.open("wb") as file:
+    with replaced_file(path) as beside, beside.open("wb") as file:
 
         def write_header() -> None:
             # numpy leaves room in a header for the first axis to grow.
@@ -68,7 +70,7 @@ def write_parquet(path: Path, dtype: str, width: int, first_row: int, run: str) 
     schema = arrow.schema([("row", arrow.int64()), ("vector", arrow.list_(number, width))], metadata={_RUN: run})
     # Parquet has no integer of one byte: 256 values in a dictionary take one.
     options = {"use_dictionary": dtype == "int8", "compression": "none"}
-    with _beside(path) as beside, parquet.ParquetWriter(beside, schema, **options) as file:
+    with replaced_file(path) as beside, parquet.ParquetWriter(beside, schema, **options) as file:
         row = first_row
 
         def append(vectors: np.ndarray[Any, np.dtype[Any]]) -> None:
@@ -91,17 +93,6 @@ def made_by(path: Path) -> str | None:
     except arrow.ArrowException:
         return None
     return metadata.get(_RUN, b"").decode() or None
-
-
-@contextmanager
-def _beside(path: Path) -> Iterator[Path]:
-    beside = path.with_name(f".{path.name}")
-    try:
-        yield beside
-    except BaseException:
-        beside.unlink(missing_ok=True)
-        raise
-    beside.replace(path)
 
 
 def _pyarrow(path: Path) -> tuple[Any, Any]:

@@ -165,7 +165,7 @@ def test_interrupt_leaves_no_half_array(model: Path, tmp_path: Path) -> None:
     with subprocess.Popen(
         call, env=ENVIRONMENT, stderr=subprocess.PIPE, text=True, preexec_fn=hear_interrupts
     ) as process:
-        while not (tmp_path / ".a.npy").exists() and process.poll() is None:
+        while not list(tmp_path.glob(".unfinished-*")) and process.poll() is None:
             time.sleep(0.005)
         process.send_signal(signal.SIGINT)
         said = process.communicate(timeout=60)[1]

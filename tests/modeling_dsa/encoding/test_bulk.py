@@ -3,6 +3,7 @@
 import itertools
 import json
 import re
+import socket
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +20,7 @@ from modeling_dsa.batching_dsa import Vectors, VectorType
 from modeling_dsa.encoding import windows
 from modeling_dsa.encoding.bulk import MANIFEST, BulkOptions, Process, check_output, encode_bulk
 from modeling_dsa.encoding.encoder import SentenceEncoder
-from modeling_dsa.encoding.sources import SentenceSource
+from modeling_dsa.encoding.sources import SentenceSource, open_sentences
 
 SENTENCES = many_sentences(230)
 OPTIONS = BulkOptions(shard_size=50, batch_size=16)
@@ -118,7 +119,9 @@ def test_stopped_run_goes_on_and_leaves_finished_shards_alone(tmp_path: Path) ->
     finished = {path: path.stat().st_mtime_ns for path in shards(tmp_path / "a")}
     assert len(finished) == 2
     assert {path.name for path in (tmp_path / "a").iterdir()} == {MANIFEST, *(path.name for path in finished)}
-    (tmp_path / "a" / ".vectors-000002.parquet").write_text("PAR1 half")  # as a kill leaves it
+    (tmp_path / "a" / f".unfinished-{socket.gethostname()}-4194305-vectors-000002.parquet").write_text(
+        "PAR1 half"
+    )  # as a kill leaves it
     encoder = watched()
     assert encode_bulk(encoder, source(), tmp_path / "a", OPTIONS, ALONE) == len(SENTENCES)
     assert encoder.asked == len(SENTENCES) - 100
@@ -266,6 +269,12 @@ def test_outputs_that_can_be_written(tmp_path: Path) -> None:
         check_output(tmp_path / name, False, ALONE)
     with pytest.raises(ValueError, match=r"a\.npy is one file, which 2 processes cannot write: give a folder\."):
         check_output(tmp_path / "a.npy", False, Process(0, 2))
+
+
+def test_standard_input_is_not_for_several_processes(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="2 processes cannot share standard input: give a file, or run one process"):
+        encode_bulk(small_encoder(), open_sentences("-"), tmp_path / "a", OPTIONS, Process(0, 2))
+    assert not (tmp_path / "a").exists()
 
 
 def test_process_comes_from_the_launchers_variables(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ import pytest
 import torch
 from small_encoders import SENTENCES, save_encoder, small_encoder, vectors_one_by_one
 from small_models import small_config
-from transformers import AutoModelForSequenceClassification, AutoTokenizer, BertConfig
+from transformers import AutoModelForSequenceClassification, AutoTokenizer, BertConfig, pipeline
 
 from modeling_dsa import DSAForNLI
 from modeling_dsa.encoding.encoder import SentenceEncoder
@@ -121,6 +121,16 @@ def test_classifier_folder_and_object_give_their_encoders_vectors(tmp_path: Path
     assert (SentenceEncoder.from_pretrained(str(tmp_path)).encode(SENTENCES) == expected).all()
     loaded = AutoModelForSequenceClassification.from_pretrained(tmp_path)
     assert (SentenceEncoder(loaded, AutoTokenizer.from_pretrained(tmp_path)).encode(SENTENCES) == expected).all()
+
+
+def test_vectors_of_a_model_that_predicts_from_samples_are_those_of_the_mean() -> None:
+    random, expected = (small_encoder(pooling="variational", num_prediction_samples=count) for count in (4, 0))
+    assert (random.encode(SENTENCES) == expected.encode(SENTENCES)).all()
+    embed = pipeline("sentence-embedding", model=random.model, tokenizer=random.tokenizer)  # type: ignore[call-overload]
+    for texts in (SENTENCES, (text for text in SENTENCES)):
+        assert np.abs(np.array(list(embed(texts))) - expected.encode(SENTENCES)).max() <= 1e-6
+    batch = random.tokenizer("A man is sleeping.", return_tensors="pt")
+    assert (random.model(**batch).pooler_output != random.model(**batch).pooler_output).any()
 
 
 def test_half_precision_model_gives_the_vectors_that_are_asked_for() -> None:

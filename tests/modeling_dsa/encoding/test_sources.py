@@ -1,6 +1,7 @@
 """modeling_dsa.encoding.sources: every kind of source gives one sentence a row, and each mistake is told in one."""
 
 import gzip
+import io
 import itertools
 import json
 import re
@@ -71,6 +72,24 @@ def test_fingerprint_is_that_of_what_is_read(files: dict[str, str], tmp_path: Pa
     text = Path(copied).read_text(encoding="utf-8")
     for changed in (text + "2,b\n", text.replace("man", "dog")):
         assert open_sentences(write(tmp_path, "copy.csv", changed)).fingerprint != first
+
+
+def test_a_change_behind_the_first_megabyte_changes_the_fingerprint(tmp_path: Path) -> None:
+    text = "a man sleeps\n" * 100_000
+    fingerprints = [open_sentences(write(tmp_path, "a.txt", text + last)).fingerprint for last in ("dog", "cat")]
+    assert fingerprints[0] != fingerprints[1]
+
+
+def test_standard_input_has_a_sentence_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO("\n".join(SENTENCES).encode())))
+    source = open_sentences("-")
+    assert (source.name, source.count) == ("standard input", None)
+    assert list(source.read()) == SENTENCES
+    assert source.fingerprint != open_sentences("-").fingerprint
+    with pytest.raises(ValueError, match="one sentence a line: leave --text_column out"):
+        open_sentences("-", "text")
+    with pytest.raises(ValueError, match="one sentence a line: leave --split out"):
+        open_sentences("-", split="train")
 
 
 def test_file_is_read_as_it_is_asked_for(tmp_path: Path) -> None:
