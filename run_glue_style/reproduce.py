@@ -5,26 +5,23 @@
 
 All other options (--recipe, --mixed_precision, --num_train_epochs ...) go to the script that trains: run_nli.py,
 run_sst.py or run_stance.py. The table is in OUTPUT_DIR/table.md, table.json and plot.png, and grows with each run.
-A run is OUTPUT_DIR/SETTING/seed-N.json, its model is in the folder OUTPUT_DIR/SETTING/seed-N. The same command goes on
-where it was stopped; what is finished is not done again.
+A run is OUTPUT_DIR/SETTING/seed-N.json, its model is in the folder OUTPUT_DIR/SETTING/seed-N. The same command
+resumes where it was stopped; what is finished is not done again.
 """
 
 import argparse
-import json
 import logging
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
-from typing import Any
 
 from modeling_dsa.files.replacing import write_json
-from modeling_dsa.shipped.settings import suggestion
 
-from .reporting.comparison import Comparison, without_options
+from .reporting.comparison import Comparison
+from .reporting.plan import PlannedRun, plan_runs, read_results, refuse_other_options
 from .reporting.published import PublishedTable, read_published
 from .reporting.tabulate import read_rows, write_comparison
 
@@ -38,60 +35,6 @@ _SET_HERE = {
 }
 
 
-@dataclass(frozen=True)
-class PlannedRun:
-    """A run of the table.
-
-    Attributes:
-        folder: Its output_dir; its results are copied beside it.
-        words: The script's command line without --output_dir.
-    """
-
-    folder: Path
-    words: list[str]
-
-    @property
-    def record(self) -> Path:
-        """The copy of its all_results.json that the table is made from."""
-        return self.folder.with_suffix(".json")
-
-
-def plan_runs(
-    table: PublishedTable,
-    rows: Sequence[str],
-    seeds: int,
-    quick: bool,
-    output_dir: Path,
-    data_dir: Path | None,
-    options: Sequence[str],
-) -> list[PlannedRun]:
-    """All runs of a table, one seed of every system before the next, so that an early table has all rows.
-
-    Args:
-        table: The paper's table.
-        rows: Systems or settings; empty for all.
-        seeds: Each setting runs with the seeds 0 to seeds - 1.
-        quick: Train for a few updates only.
-        output_dir: Folder of runs and table.
-        data_dir: Folder of the data; None for those of the package.
-        options: More words for the script's command line.
-
-    Raises:
-        ValueError: There is no such row, or data or vectors are missing.
-        FileNotFoundError: A file of the data is missing.
-    """
-    settings = _settings(table, rows)
-    common = [*_data_options(table, data_dir, options), *(_words(table.quick) if quick else []), *options]
-    return [
-        PlannedRun(
-            output_dir / setting / f"seed-{seed}",
-            ["--setting", setting, "--seed", str(seed), *_words(part), *common],
-        )
-        for seed in range(seeds)
-        for setting, part in settings.items()
-    ]
-
-
 def reproduce(table: PublishedTable, runs: Sequence[PlannedRun], output_dir: Path, quick: bool) -> Comparison:
     """Make the runs that are not there yet, and the table after each.
 
@@ -101,7 +44,7 @@ def reproduce(table: PublishedTable, runs: Sequence[PlannedRun], output_dir: Pat
         KeyboardInterrupt: It was stopped (Ctrl-C or SIGTERM); a run in training has written a checkpoint.
     """
     for run in runs:  # mistakes are told before hours of training
-        _refuse_other_options(run)
+        refuse_other_options(run)
     if any(output_dir.glob("*/*.json")):
         Comparison(table, read_rows(output_dir), quick)
     for number, run in enumerate(runs, 1):
@@ -112,11 +55,11 @@ def reproduce(table: PublishedTable, runs: Sequence[PlannedRun], output_dir: Pat
         finished = run.folder / "all_results.json"
         if not finished.is_file():
             logger.info(f"Run {name} starts.")
-            script = ["-m", f"{__package__}.{table.script}", *run.words, "--output_dir", str(run.folder)]
+            script = ["-m", f"{__package__}.{table.script}", *run.arguments, "--output_dir", str(run.folder)]
             code = run_to_end([sys.executable, *script])
             if code:
-                raise ChildProcessError(f"Run {name} failed with exit code {code}; its own words stand above.")
-        write_json(_read(finished), run.record)
+                raise ChildProcessError(f"Run {name} failed with exit code {code}; its own error stands above.")
+        write_json(read_results(finished), run.record)
         write_comparison(Comparison(table, read_rows(output_dir), quick), output_dir)
     comparison = Comparison(table, read_rows(output_dir), quick)
     write_comparison(comparison, output_dir)  # also where every run was finished
@@ -149,54 +92,6 @@ def run_to_end(command: Sequence[str]) -> int:
     if asked or code == 130:
         raise KeyboardInterrupt
     return code
-
-
-def _settings(table: PublishedTable, rows: Sequence[str]) -> dict[str, Mapping[str, str | int]]:
-    """Settings to run and their part's options."""
-    parts = table.parts_of_settings()
-    known = {system: [f"{system}-{part}" for part in table.parts] for system in table.systems}
-    known |= {setting: [setting] for setting in parts}
-    for row in rows:
-        if row not in known:
-            raise ValueError(f"The table '{table.name}' has no row '{row}'. {suggestion(row, known)}")
-    chosen = {setting for row in rows or table.systems for setting in known[row]}
-    return {setting: table.parts[part] for setting, part in parts.items() if setting in chosen}
-
-
-def _data_options(table: PublishedTable, data_dir: Path | None, options: Sequence[str]) -> list[str]:
-    names = ", ".join(table.files.values())
-    if data_dir is None:
-        if not table.data_ship:
-            raise ValueError(f"The table '{table.name}' needs data: give --data_dir, a folder with {names}.")
-        return []
-    if "--vectors" not in options:
-        raise ValueError(f"The data in {data_dir} need word vectors: give --vectors, such as glove.840B.300d.zip.")
-    paths = {option: data_dir / file for option, file in table.files.items()}
-    for path in paths.values():
-        if not path.is_file():
-            raise FileNotFoundError(f"There is no {path}: --data_dir must have {names}.")
-    return _words({option: str(path) for option, path in paths.items()})
-
-
-def _refuse_other_options(run: PlannedRun) -> None:
-    for path in (run.record, run.folder / "all_results.json"):
-        if path.is_file():
-            made_with = without_options(_read(path).get("command", ["", "unknown"])[1:], {"output_dir"})
-            if made_with != run.words:
-                raise ValueError(
-                    f"{path} is a run with other options: it was made with '{' '.join(made_with)}', and asked for is "
-                    f"'{' '.join(run.words)}'. Give the same options in the same order, another --output_dir, or "
-                    f"delete {run.folder} and {run.record}."
-                )
-
-
-def _read(path: Path) -> dict[str, Any]:
-    results: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    return results
-
-
-def _words(options: Mapping[str, str | int]) -> list[str]:
-    return [word for name, value in options.items() for word in (f"--{name}", str(value))]
 
 
 def _parse(argv: Sequence[str] | None) -> tuple[argparse.Namespace, list[str]]:

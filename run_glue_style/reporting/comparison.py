@@ -65,9 +65,9 @@ class Comparison:
 
     def cell(self, system: str, column: str) -> Cell:
         """The figure of a system in a column."""
-        place = self.table.columns[column]
-        runs = self.runs.get(f"{system}-{place.part}", ())
-        ours = [float(reduce(getitem, place.metric.split("."), run["metrics"])) for run in runs]
+        source = self.table.columns[column]
+        runs = self.runs.get(f"{system}-{source.part}", ())
+        ours = [float(reduce(getitem, source.metric.split("."), run["metrics"])) for run in runs]
         return Cell(ours, self.table.systems[system].published.get(column))
 
     def published_columns(self) -> set[str]:
@@ -82,16 +82,16 @@ class Comparison:
             header += [column, "published"] if column in published else [column]
         lines = [_line([*header, "runs", "parameters"]), "|---" * (len(header) + 2) + "|"]
         for system in self.table.systems:
-            words = [system]
+            cells = [system]
             for column in self.table.columns:
                 cell = self.cell(system, column)
-                words.append(mean_and_spread(cell.ours) if cell.ours else "–")
+                cells.append(mean_and_spread(cell.ours) if cell.ours else "–")
                 if column in published:
-                    words.append("–" if cell.published is None else f"{cell.published:.{self.table.decimals}f}")
+                    cells.append("–" if cell.published is None else f"{cell.published:.{self.table.decimals}f}")
             runs = [self.runs.get(f"{system}-{part}", ()) for part in self.table.parts]
-            words.append(_joined(str(len(of_part)) for of_part in runs))
-            words.append(_joined(f"{of_part[0]['trained_parameters']:,}" if of_part else "–" for of_part in runs))
-            lines.append(_line(words))
+            cells.append(_joined(str(len(of_part)) for of_part in runs))
+            cells.append(_joined(f"{of_part[0]['trained_parameters']:,}" if of_part else "–" for of_part in runs))
+            lines.append(_line(cells))
         return "\n".join([f"**{self.title()}**", "", *lines, "", self.notes()]) + "\n"
 
     def as_json(self) -> dict[str, Any]:
@@ -166,14 +166,14 @@ def mean_and_spread(values: Sequence[float]) -> str:
     return mean if len(values) == 1 else f"{mean} ± {100 * statistics.stdev(values):.2f}"
 
 
-def without_options(words: Sequence[str], names: Collection[str]) -> list[str]:
-    """A command line's words without these options and their values."""
+def without_options(arguments: Sequence[str], names: Collection[str]) -> list[str]:
+    """A command line without these options and their values."""
     kept, dropping = [], False
-    for word in words:
-        if word.startswith("--"):
-            dropping = word[2:].split("=")[0] in names
+    for argument in arguments:
+        if argument.startswith("--"):
+            dropping = argument[2:].split("=")[0] in names
         if not dropping:
-            kept.append(word)
+            kept.append(argument)
     return kept
 
 
@@ -203,10 +203,10 @@ def _recipe(run: Run) -> str:
     return f"{'each setting has its own' if name == run['setting'] else name}, {length}"
 
 
-def _line(words: Sequence[str]) -> str:
-    return f"| {' | '.join(words)} |"
+def _line(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
 
 
-def _joined(words: Iterable[str]) -> str:
-    """The words of all parts, once where they are equal."""
-    return " / ".join(dict.fromkeys(words))
+def _joined(cells: Iterable[str]) -> str:
+    """The cells of all parts, once where they are equal."""
+    return " / ".join(dict.fromkeys(cells))

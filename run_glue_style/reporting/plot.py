@@ -19,8 +19,8 @@ _PUBLISHED: dict[str, Any] = {
     "fillstyle": "none",
     "label": "published",
 }
-_PANELS_IN_A_LINE = 3
-_APART = 0.12  # of the two marks of a system, in lines
+_PANELS_IN_A_ROW = 3
+_APART = 0.12  # of the two marks of a system, in rows
 
 
 def draw_comparison(comparison: Comparison, path: Path) -> None:
@@ -31,7 +31,7 @@ def draw_comparison(comparison: Comparison, path: Path) -> None:
         for column in comparison.table.columns
         if column in comparison.published_columns() and any(comparison.cell(system, column).ours for system in systems)
     ]
-    across = min(_PANELS_IN_A_LINE, len(columns))
+    across = min(_PANELS_IN_A_ROW, len(columns))
     down = math.ceil(len(columns) / across)
     figure = Figure(figsize=(2.2 + 3.0 * across, 1.6 + down * (0.9 + 0.34 * len(systems))), layout="constrained")
     for number, column in enumerate(columns, 1):
@@ -48,15 +48,15 @@ def draw_comparison(comparison: Comparison, path: Path) -> None:
 
 def _draw_panel(panel: Axes, comparison: Comparison, column: str) -> None:
     cells = [comparison.cell(system, column) for system in comparison.table.systems]
-    ours = {place: [100 * share for share in cell.ours] for place, cell in enumerate(cells) if cell.ours}
-    published = {place: cell.published for place, cell in enumerate(cells) if cell.published is not None}
+    ours = {row: [100 * share for share in cell.ours] for row, cell in enumerate(cells) if cell.ours}
+    published = {row: cell.published for row, cell in enumerate(cells) if cell.published is not None}
     panel.errorbar(
         [statistics.mean(figures) for figures in ours.values()],
-        [place + _APART for place in ours],
+        [row + _APART for row in ours],
         xerr=[statistics.stdev(figures) if len(figures) > 1 else math.nan for figures in ours.values()],
         **_OURS,
     )
-    panel.plot(list(published.values()), [place - _APART for place in published], **_PUBLISHED)
+    panel.plot(list(published.values()), [row - _APART for row in published], **_PUBLISHED)
     panel.set_title(column, fontsize=10)
     panel.set_xlabel("percent")
     panel.grid(axis="x", alpha=0.3)

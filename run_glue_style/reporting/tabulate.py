@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from modeling_dsa.files.replacing import filled_folder, write_json
+from modeling_dsa.files.replacing import filled_folder, replaced_file, write_json
 
 from .comparison import Comparison, mean_and_spread
 from .plot import draw_comparison
@@ -94,7 +94,8 @@ def main() -> None:
     except ValueError as error:
         parser.error(str(error))
     if comparison is None:
-        (folder / "table.md").write_text(table, encoding="utf-8")
+        with replaced_file(folder / "table.md") as beside:
+            beside.write_text(table, encoding="utf-8")
     else:
         write_comparison(comparison, folder)
     print(table)  # noqa: T201  (this is the command's answer)

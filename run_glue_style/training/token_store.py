@@ -1,7 +1,6 @@
 """Token ids of texts in a memory-mapped Arrow file: tokenised once, by the first run on a machine that needs them."""
 
 import hashlib
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -60,11 +59,9 @@ def _write(path: Path, ids: NDArray[np.int32], lengths: NDArray[np.int64]) -> No
     offsets = np.concatenate([[0], lengths.cumsum()])
     # One batch, for only within one do the ids of all texts stand one after another.
     batch = pyarrow.record_batch({COLUMN: pyarrow.LargeListArray.from_arrays(offsets, ids)})
-    path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with pyarrow.OSFile(str(beside), "wb") as file, pyarrow.ipc.new_stream(file, batch.schema) as writer:
-            writer.write_batch(batch)
-        beside.replace(path)
-    finally:
-        beside.unlink(missing_ok=True)
+    with (
+        replaced_file(path) as beside,
+        pyarrow.OSFile(str(beside), "wb") as file,
+        pyarrow.ipc.new_stream(file, batch.schema) as writer,
+    ):
+        writer.write_batch(batch)

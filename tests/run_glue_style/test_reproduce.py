@@ -16,9 +16,10 @@ from small_results import write_results
 from small_runs import SMALL_SIZES, as_words, pairs
 
 from modeling_dsa.text.tokenization import count_words
+from run_glue_style.reporting.plan import plan_runs
 from run_glue_style.reporting.published import read_published
 from run_glue_style.reporting.tabulate import table_of
-from run_glue_style.reproduce import main, plan_runs, run_to_end
+from run_glue_style.reproduce import main, run_to_end
 from run_glue_style.tasks.nli import LABEL_NAMES
 
 FILES = {"train": "snli_1.0_train.jsonl", "validation": "snli_1.0_dev.jsonl", "test": "snli_1.0_test.jsonl"}
@@ -26,7 +27,7 @@ FILES = {"train": "snli_1.0_train.jsonl", "validation": "snli_1.0_dev.jsonl", "t
 
 @pytest.fixture
 def command(tmp_path: Path) -> list[str]:
-    """Words that train one small system on pairs cut from the sample."""
+    """Arguments that train one small system on pairs cut from the sample."""
     for split, name in FILES.items():
         lines = [json.dumps({**row, "label": LABEL_NAMES[row["label"]]}) for row in pairs(split)[:200]]
         (tmp_path / name).write_text("\n".join(lines) + "\n")
@@ -109,7 +110,7 @@ def test_mistake_of_a_run_is_passed_on_with_its_name(tmp_path: Path, command: li
     printed, written = process.communicate()
     assert process.returncode == 2
     assert "there is no option '--learning_rat'. Did you mean '--learning_rate'?" in written
-    last = "error: Run 1 of 1: dsa-single-snli, seed-0 failed with exit code 2; its own words stand above.\n"
+    last = "error: Run 1 of 1: dsa-single-snli, seed-0 failed with exit code 2; its own error stands above.\n"
     assert written.endswith(last)
     assert not printed
 
@@ -167,7 +168,7 @@ def test_runs_go_seed_by_seed_with_the_options_of_their_part(trees: Path) -> Non
         trees / "runs" / name / f"seed-{seed}" for seed in (0, 1) for name in settings
     ]
     data = ["--train_file", "train.txt", "--validation_file", "dev.txt", "--test_file", "test.txt"]
-    assert runs[4].words == [
+    assert runs[4].arguments == [
         *("--setting", "bilstm-sst5", "--seed", "1", "--classes", "5"),
         *(str(trees / word) if word.endswith(".txt") else word for word in data),
         *options,
@@ -176,8 +177,8 @@ def test_runs_go_seed_by_seed_with_the_options_of_their_part(trees: Path) -> Non
 
 def test_options_of_a_quick_trial_come_before_those_of_the_command_line() -> None:
     (run,) = plan_runs(read_published("snli"), ["structured"], 1, True, Path("x"), None, ["--max_train_steps", "9"])
-    assert run.words[-2:] == ["--max_train_steps", "9"]
-    assert run.words.index("--max_train_steps") < len(run.words) - 2
+    assert run.arguments[-2:] == ["--max_train_steps", "9"]
+    assert run.arguments.index("--max_train_steps") < len(run.arguments) - 2
 
 
 def test_all_rows_of_a_table_are_planned(trees: Path) -> None:
@@ -191,9 +192,9 @@ def test_all_rows_of_a_table_are_planned(trees: Path) -> None:
 def test_finished_runs_of_another_day_make_the_table(trees: Path, capsys: pytest.CaptureFixture[str]) -> None:
     options = ["--vectors", "v.txt"]
     for run in plan_runs(read_published("sst"), ["bilstm"], 2, False, trees / "runs", trees, options):
-        seed = int(run.words[3])
-        command = ["run_sst.py", *run.words, "--output_dir", "another/place"]
-        write_results(trees / "runs", run.words[1], seed, 0.5 + seed / 10, command=command)
+        seed = int(run.arguments[3])
+        command = ["run_sst.py", *run.arguments, "--output_dir", "another/place"]
+        write_results(trees / "runs", run.arguments[1], seed, 0.5 + seed / 10, command=command)
     words = ["--table", "sst", "--row", "bilstm", "--seeds", "2", "--data_dir", str(trees), *options]
     assert main([*words, "--output_dir", str(trees / "runs")]) == 0
     assert "| bilstm | 54.00 ± 7.07 | 87.5 | 54.00 ± 7.07 | 49.5 | 2 | 2,078,703 |" in capsys.readouterr().out
