@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from transformers import PreTrainedTokenizerBase
 
 from modeling_dsa.batching_dsa import token_ids
+from modeling_dsa.files.replacing import replaced_file
 
 COLUMN = "input_ids"
 

@@ -84,7 +84,7 @@ def test_smoothing_replaces_the_cross_entropy_alone(tmp_path: Path) -> None:
     trainer = small_trainer(
         tmp_path, config={"pooling": "structured", "num_attention_heads": 3, "attention_penalty": 0.3}
     )
-    model, batch = trainer.unwrapped_model().eval(), trainer.collate(tokenized("train", 40))
+    model, batch = trainer.unwrapped_model().eval(), dict(trainer.collate(tokenized("train", 40)))
     with torch.no_grad():
         outputs = model(**batch)
         loss = Classification(accuracy, "accuracy", label_smoothing=0.2).loss(model, batch)
