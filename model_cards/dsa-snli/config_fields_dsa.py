@@ -83,7 +83,7 @@ class DSAConfigFields(PreTrainedConfig):
     )
     num_hidden_layers: int = config_field(
         4,
-        "Dense layers of a branch after its first layer (L = 4 counts like this: see the README); layers of "
+        "Dense layers of a branch after its first layer (so the paper counts L = 4); layers of "
         "a BiLSTM or of pairwise self-attention.",
         COUNT,
     )

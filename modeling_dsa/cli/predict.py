@@ -103,8 +103,8 @@ def _predictor(source: str) -> "Callable[[Sequence[Text]], list[Answer]]":
     import torch
     from transformers import AutoTokenizer
 
-    from modeling_dsa.explain.scores import score_function
     from modeling_dsa.prediction.answers import answers
+    from modeling_dsa.prediction.logits import score_function
     from modeling_dsa.prediction.scores import label_scores
 
     model = cast("DSAForSequenceClassification", load_part("model", source, load_as_saved))

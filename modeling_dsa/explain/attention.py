@@ -10,8 +10,7 @@ from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerB
 
 from modeling_dsa.batching_dsa import replace_surrogates
 from modeling_dsa.packing_dsa import pack, split_pairs
-
-from .scores import ScoreFunction, logits_to_scores, score_function
+from modeling_dsa.prediction.logits import ScoreFunction, logits_to_scores, score_function
 
 
 @dataclass(frozen=True)

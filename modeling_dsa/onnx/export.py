@@ -19,10 +19,10 @@ import torch
 from safetensors.torch import save
 from torch import Tensor, nn
 
-from modeling_dsa.explain.scores import score_function
 from modeling_dsa.files.model_folder import load_as_saved
 from modeling_dsa.files.replacing import filled_folder
 from modeling_dsa.modeling_dsa import DSAPreTrainedModel
+from modeling_dsa.prediction.logits import score_function
 
 from .layers import ONNX_ENCODERS
 from .quantization import quantize as quantize_file

@@ -24,7 +24,7 @@ from modeling_dsa.batching_dsa import (
     compute_in_batches,
     encode_sentences,
 )
-from modeling_dsa.explain.scores import logits_to_scores
+from modeling_dsa.prediction.logits import logits_to_scores
 
 from .weights import weights_hash
 

@@ -6,8 +6,8 @@ import torch
 from transformers import PreTrainedTokenizerBase
 
 from modeling_dsa.batching_dsa import Batch, Text, TextBatches, Vectors, compute_in_batches
-from modeling_dsa.explain.scores import logits_to_scores, score_function
 from modeling_dsa.modeling_dsa import DSAForSequenceClassification
+from modeling_dsa.prediction.logits import logits_to_scores, score_function
 
 
 def label_scores(

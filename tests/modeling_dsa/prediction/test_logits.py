@@ -1,10 +1,10 @@
-"""modeling_dsa.explain.scores: probabilities as transformers' own pipeline makes them."""
+"""modeling_dsa.prediction.logits: probabilities as transformers' own pipeline makes them."""
 
 import numpy as np
 import pytest
 import torch
 
-from modeling_dsa.explain.scores import logits_to_scores, score_function
+from modeling_dsa.prediction.logits import logits_to_scores, score_function
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,39 @@
+"""Pages that the site has beside those of its folder: the repository's own, and the table of the config's fields."""
+
+from dataclasses import fields
+from pathlib import Path
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+
+from modeling_dsa import DSAConfig
+
+ROOT = Path(__file__).parents[1]
+PAGES = ("results/*/README.md", "results/*/plot.png", "benchmarks/README.md", "benchmarks/*.png")
+
+
+def config_page() -> str:
+    """The fields of the config with their defaults, bounds and help, as they are declared."""
+    lines = [
+        "# Config",
+        "",
+        "The fields of [`DSAConfig`][modeling_dsa.configuration_dsa.DSAConfig]. The training scripts take each as an",
+        "option.",
+        "",
+        "| field | default | must | what it is |",
+        "|---|---|---|---|",
+    ]
+    for field in fields(DSAConfig):
+        if "help" in field.metadata:
+            bound = field.metadata["bound"]
+            cells = (f"`{field.name}`", f"`{field.default!r}`", bound.demand if bound else "", field.metadata["help"])
+            lines.append("| " + " | ".join(cell.replace("|", r"\|") for cell in cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Adds the pages to what MkDocs has found."""
+    for path in sorted(path for pattern in PAGES for path in ROOT.glob(pattern)):
+        files.append(File(path.relative_to(ROOT).as_posix(), str(ROOT), config.site_dir, config.use_directory_urls))
+    files.append(File.generated(config, "reference/config.md", content=config_page()))
+    return files
