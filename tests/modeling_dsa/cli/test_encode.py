@@ -11,6 +11,8 @@ import sysconfig
 import time
 from pathlib import Path
 
+import datasets
+import huggingface_hub.constants
 import numpy as np
 import pyarrow
 import pyarrow.parquet
@@ -258,8 +260,13 @@ def mistakes(model: Path, lines: Path, tmp_path: Path) -> list[tuple[list[object
 
 
 def test_mistakes_are_one_sentence_and_leave_nothing(
-    mistakes: list[tuple[list[object], str]], tmp_path: Path, caplog: pytest.LogCaptureFixture
+    mistakes: list[tuple[list[object], str]],
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    for constants in (huggingface_hub.constants, datasets.config):
+        monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)  # else the Hub is asked five times
     before = set(tmp_path.rglob("*"))
     for words, message in mistakes:
         assert run(*words) == 2, words

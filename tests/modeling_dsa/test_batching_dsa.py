@@ -1,0 +1,67 @@
+"""modeling_dsa.batching_dsa: batches of distinct texts within their bounds, and results in the order of the texts."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from modeling_dsa.batching_dsa import Batch, Text, TextBatches, Vectors, compute_in_batches, encode_sentences
+from modeling_dsa.text.tokenization import SEP, build_tokenizer
+
+WORDS = ("a", "man", "sleeps", ".", "dog")
+TOKENIZER = build_tokenizer(WORDS, lowercase=True).backend_tokenizer
+SENTENCE = st.lists(st.sampled_from(["a", "man", "sleeps", ".", "dog", "zqxv", SEP, "\ud800"]), max_size=40).map(
+    " ".join
+)
+
+
+def sums(batch: Batch) -> Vectors:
+    """What depends on a text's tokens alone: their number, and the sums of their ids and types. (batch, 3)"""
+    columns = [batch.attention_mask, batch.input_ids, batch.token_type_ids * batch.input_ids]
+    return np.stack([column.sum(1) for column in columns], axis=1)
+
+
+def expected(texts: list[Text]) -> list[list[int]]:
+    rows = []
+    for text in texts:
+        parts = [part.replace("\ud800", "\ufffd") for part in ([text] if isinstance(text, str) else text)]
+        encoding = TOKENIZER.encode(*parts)
+        second = sum(token * kind for token, kind in zip(encoding.ids, encoding.type_ids, strict=True))
+        rows.append([len(encoding.ids), sum(encoding.ids), second])
+    return rows
+
+
+@given(
+    st.lists(st.one_of(SENTENCE, st.tuples(SENTENCE, SENTENCE)), max_size=30),
+    st.integers(1, 12),
+    st.integers(1, 3),
+)
+def test_every_text_has_the_result_of_its_own_tokens(texts: list[Text], batch_size: int, threads: int) -> None:
+    batches = TextBatches(TOKENIZER, texts, batch_size, at_a_time=threads)
+    found = compute_in_batches(batches, sums, 3, "int64", threads=threads)
+    assert found.tolist() == expected(texts)
+    every = [batches[number] for number in range(len(batches))]
+    widths = [batch.input_ids.shape[1] for batch in every]
+    assert widths == sorted(widths, reverse=True)
+    for batch in every:
+        assert len(batch.index) <= batch_size
+        assert len(batch.index) == 1 or batch.input_ids.size <= 16 * batch_size
+    assert sum(len(batch.index) for batch in every) == len(set(texts))
+    assert sum(batch.text_count for batch in every) == len(texts)
+    assert len(batches) >= min(threads, len(set(texts)))
+
+
+def test_mistakes_are_told() -> None:
+    for text in (5, ("a",), ("a", None)):
+        with pytest.raises(ValueError, match=r"at index 1 is .* which is neither a string nor a pair of strings"):
+            TextBatches(TOKENIZER, ["a", text])  # type: ignore[list-item]
+    with pytest.raises(ValueError, match=r"The sentence at index 0 is \('a', 'b'\), which is no string"):
+        encode_sentences(TOKENIZER, [("a", "b")], sums, 3)  # type: ignore[list-item]
+
+
+def test_it_needs_no_torch() -> None:
+    code = "import sys; sys.modules['torch'] = sys.modules['transformers'] = None; import modeling_dsa.batching_dsa"
+    subprocess.run([sys.executable, "-c", code], check=True)
