@@ -22,13 +22,10 @@ from modeling_dsa import DSAConfig, DSAForNLI, DSAForSequenceClassification, DSA
 from modeling_dsa.shipped.files import CARD_TEMPLATE
 from run_glue_style import run_nli
 from run_glue_style.reporting import model_card as cards
-from run_glue_style.reporting.model_card import (
-    KNOWN_DATA,
-    WidgetExample,
-    model_card,
-    widget_examples,
-    write_card,
-)
+from run_glue_style.reporting.card.kinds import kind_of
+from run_glue_style.reporting.card.known_data import KNOWN_DATA
+from run_glue_style.reporting.card.widget import WidgetExample, widget_examples
+from run_glue_style.reporting.model_card import model_card, write_card
 from run_glue_style.reporting.published import read_published
 from run_glue_style.sample import SAMPLE_FILES, SAMPLE_VECTORS
 from run_glue_style.tasks.labelled_examples import load_files
@@ -210,7 +207,7 @@ def test_a_model_that_went_on_from_another() -> None:
 
 
 def test_data_of_ones_own_are_not_taken_for_public_ones() -> None:
-    results = saved("sst/dsa-single-sst2") | {"source": "a.csv, b.csv", "vectors": "mine.vec"}
+    results = saved("sst/dsa-single-sst2") | {"source": "a.csv, b.csv", "vectors": "mine.vec", "task": "classification"}
     results["data"] = {
         name: {"examples": part["examples"], "sha256": "other"} for name, part in results["data"].items()
     }
@@ -317,7 +314,8 @@ def test_every_finished_card_has_a_command() -> None:
 
 def test_the_template_names_only_what_it_is_given() -> None:
     results = saved("snli/dsa-multiple-snli")
-    facts = cards._facts(results, ID, DSAConfig.from_dict(dict(results["model"])))
+    config = DSAConfig.from_dict(dict(results["model"]))
+    facts = cards._facts(results, ID, config, kind_of(config, results))
     named = meta.find_undeclared_variables(Environment().parse(CARD_TEMPLATE.read_text("utf-8")))
     assert named - {"card_data", "examples", "picture"} == set(facts)
 

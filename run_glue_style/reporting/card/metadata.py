@@ -1,0 +1,95 @@
+"""What the Hub reads of a card."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from huggingface_hub import EvalResult, ModelCardData
+from huggingface_hub.errors import HFValidationError
+from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]  # public, but not in an __all__
+
+from .kinds import ENCODER, REGRESSION, Kind
+from .known_data import known_data
+from .widget import WidgetExample
+
+# The Hub's name of each of our metrics, and what a reader calls it.
+_METRICS = {
+    "accuracy": ("accuracy", "Accuracy"),
+    "macro_f1": ("f1", "Macro F1"),
+    "fnc_relative": ("fnc_score", "FNC score, relative to its maximum"),
+    "f1": ("f1", "F1"),
+    "matthews_correlation": ("matthews_correlation", "Matthews correlation"),
+    "pearson": ("pearsonr", "Pearson correlation"),
+    "spearman": ("spearmanr", "Spearman correlation"),
+    "mean_absolute_error": ("mae", "Mean absolute error"),
+}
+
+
+def card_metadata(
+    results: Mapping[str, Any], facts: Mapping[str, Any], kind: Kind, examples: Sequence[WidgetExample]
+) -> ModelCardData:
+    """What the Hub reads of a card: licence, tags, data, figures and the widget's examples.
+
+    Args:
+        results: The run's all_results.json; empty where nothing was measured.
+        facts: What the template reads.
+        kind: What the model is for.
+        examples: What it said to some inputs.
+    """
+    config, known = facts["config"], known_data(results)
+    source = _hub_id(results.get("source", ""))
+    data_id = source or (known.hub_id if known else None)
+    figures = [
+        EvalResult(
+            task_type="text-classification",
+            task_name="Text classification",
+            dataset_type=data_id or "custom",
+            dataset_name=known.name if known else facts["source"],
+            dataset_split=split,
+            metric_type=metric,
+            metric_name=name,
+            metric_value=scores[key],
+        )
+        for split, scores in results.get("metrics", {}).items()
+        for key, (metric, name) in _METRICS.items()
+        if key in scores
+    ]
+    vectors = results.get("vectors")
+    widget = [
+        {
+            "text": example.text,
+            "output": [{"label": label, "score": round(score, 4)} for label, score in example.output.items()],
+        }
+        for example in examples
+    ]
+    return ModelCardData(
+        license="apache-2.0",
+        language="en" if facts["english"] else None,
+        library_name="transformers",
+        pipeline_tag="feature-extraction" if kind is ENCODER else "text-classification",
+        tags=[
+            "dsa",
+            "custom_code",
+            "sentence-transformers",
+            "sentence-similarity",
+            "feature-extraction",
+            *kind.tags,
+            *(["glove"] if facts["glove"] else []),
+        ],
+        base_model=_hub_id(results.get("start", "")),
+        base_vectors=f"{vectors}, {config.embedding_size} numbers a word" if vectors else None,
+        datasets=[data_id] if data_id else None,
+        metrics=(["pearsonr", "spearmanr"] if kind is REGRESSION else ["accuracy", "f1"]) if results else None,
+        model_name=facts["name"],
+        eval_results=figures or None,
+        widget=widget or None,
+    )
+
+
+def _hub_id(name: str) -> str | None:
+    """The name if it can be that of a repository on the Hub, and is no path here."""
+    try:
+        validate_repo_id(name)
+    except HFValidationError:
+        return None
+    return None if "/" not in name or Path(name).exists() else name

@@ -1,0 +1,128 @@
+"""What a card says of a run: its figures, beside the published ones, and how it was made."""
+
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from functools import reduce
+from operator import getitem
+from pathlib import Path
+from typing import Any
+
+from run_glue_style.reporting.comparison import mean_and_spread
+from run_glue_style.reporting.published import read_published
+from run_glue_style.tasks.task import Task
+from run_glue_style.training.recipe import TrainingRecipe
+
+from .known_data import KnownData, is_packaged
+from .text import plain, without_folders
+
+# A reader wants these even where they are the defaults.
+_ALWAYS_SHOWN = ("num_train_epochs", "per_device_train_batch_size", "optimizer", "learning_rate", "schedule")
+
+
+def run_facts(results: Mapping[str, Any], known: KnownData | None) -> dict[str, Any]:
+    """What the card's template reads of a run.
+
+    The figures are those on the test split, or on the first validation split where there is no other.
+
+    Args:
+        results: The run's all_results.json.
+        known: Its data, if they are public ones that we know.
+    """
+    split = "test" if "test" in results["metrics"] else next(iter(results["metrics"]))
+    scores = results["metrics"][split]
+    return {
+        "split": split,
+        "scores": scores,
+        **(_best_and_worst(scores) if "per_class" in scores else {}),
+        "packaged": is_packaged(results),
+        "setting": without_folders(results.get("setting") or ""),
+        "recipe_name": without_folders(results.get("recipe_name") or ""),
+        "source": without_folders(results["source"]),
+        "start": without_folders(results["start"]),
+        "minutes": f"{results['train_seconds'] / 60:.1f}",
+        "recipe": _shown_options(results["recipe"]),
+        "command": _command(results.get("command", ())),
+        "versions": plain(_versions(results["environment"])),
+        "comparison": _comparison(results, known),
+    }
+
+
+def _best_and_worst(scores: Mapping[str, Any]) -> dict[str, Any]:
+    """The classes that a classifier finds most and least reliably, and what it takes the latter for."""
+    names = list(scores["per_class"])
+    best = max(names, key=lambda name: float(scores["per_class"][name]["f1"]))
+    worst = min(names, key=lambda name: float(scores["per_class"][name]["f1"]))
+    index = names.index(worst)
+    counts: list[int] = scores["confusion_matrix"][index]
+    mistaken_rows, mistaken_for = max((counts[i], name) for i, name in enumerate(names) if i != index)
+    return {
+        "best": best,
+        "worst": worst,
+        "worst_rows": sum(counts),
+        "worst_found": counts[index],
+        "mistaken_rows": mistaken_rows,
+        "mistaken_for": mistaken_for,
+    }
+
+
+def _comparison(results: Mapping[str, Any], known: KnownData | None) -> dict[str, Any] | None:
+    """Our figures beside the paper's on the same data: `systems`, `table`, `figures` of (column, ours, published).
+
+    The paper's system is the run's own or, where it has none of the kind, each that it has.
+    """
+    if known is None:
+        return None
+    table, part = read_published(known.table), known.name.replace("-", "").lower()
+    own = [name for name in table.systems if f"{name}-{part}" == results.get("setting")]
+    systems = own or list(table.systems)
+    figures = []
+    for column, wanted in table.columns.items():
+        published = [table.systems[name].published.get(column) for name in systems]
+        if wanted.part == part and any(published) and wanted.metric.split(".")[0] in results["metrics"]:
+            ours = float(reduce(getitem, wanted.metric.split("."), results["metrics"]))
+            shown_figures = ["–" if figure is None else f"{figure:.{table.decimals}f}" for figure in published]
+            figures.append((column, mean_and_spread([ours]), shown_figures))
+    shown = [number for number in range(len(systems)) if any(told[number] != "–" for _, _, told in figures)]
+    if not shown:
+        return None
+    return {
+        "systems": [table.systems[systems[number]].called for number in shown],
+        "table": table,
+        "figures": [(column, ours, [told[number] for number in shown]) for column, ours, told in figures],
+    }
+
+
+def _shown_options(recipe: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Options of a recipe that are not the defaults, or that everybody asks for."""
+    defaults = {option.name: option.default for option in fields(TrainingRecipe)}
+    defaults["metric_for_best_model"] = Task.metric_for_best_model
+    return [
+        (name, f"{value:g}" if isinstance(value, float) else str(value))
+        for name, value in recipe.items()
+        if name in _ALWAYS_SHOWN or value != defaults.get(name)
+    ]
+
+
+def _command(argv: Sequence[str]) -> str | None:
+    """A fenced block with the command, an option a line; None where it was not recorded."""
+    if not argv:
+        return None
+    script, *options = map(without_folders, argv)
+    module = f"run_glue_style.{Path(script).stem}"
+    known = (Path(__file__).parents[2] / f"{Path(script).stem}.py").is_file()
+    lines = [f"accelerate launch -q -m {module}" if known else shlex.quote(script)]
+    for option in options:
+        if option.startswith("--"):
+            lines.append(shlex.quote(option))
+        else:
+            lines[-1] += f" {shlex.quote(option)}"
+    text = " \\\n    ".join(lines)
+    fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
+    return f"{fence}bash\n{text}\n{fence}"
+
+
+def _versions(environment: Mapping[str, Any]) -> str:
+    hardware = ("machine", "cpu_capability", "cpu_threads", "gpu")
+    return ", ".join(f"{name} {value}" for name, value in environment.items() if name not in hardware and value)

@@ -1,0 +1,25 @@
+"""Texts that stand in a card as they are, whatever they hold."""
+
+import json
+import re
+
+
+def percent(share: float) -> str:
+    """A share as a percentage."""
+    return f"{100 * share:.1f} %"
+
+
+def quoted(text: str) -> str:
+    """Text as a string of Python and JSON."""
+    return json.dumps(text, ensure_ascii=False)
+
+
+def plain(text: object) -> str:
+    """Text that Markdown shows as it is, on one line, also in a table."""
+    words = " ".join(str(text).split())
+    return re.sub(r"[\\`*{}\[\]<>|#&~$]|(?<![^\W_])_|_(?![^\W_])", r"\\\g<0>", words)
+
+
+def without_folders(argument: str) -> str:
+    """An argument of a command line without the folders, alone or behind `--option=`, that tell of a machine."""
+    return re.sub(r"(^|=)(?:~|\.{1,2}(?=/)|/)(?:.*/)?([^/]+)/*\Z", r"\1\2", argument, flags=re.S)
