@@ -14,7 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-_RECTANGLE_WORDS = (1 << 16) - 1  # CUDA's longest batch, too; of one rectangle, a single longer sentence apart
+_RECTANGLE_TOKENS = (1 << 16) - 1  # CUDA's longest batch, too; of one rectangle, a single longer sentence apart
 
 
 @dataclass(frozen=True)
@@ -124,8 +124,8 @@ class Packing:
             longest = sizes[start]
             # A third of a rectangle may be empty at the end of a sentence: more of them would be smaller ones.
             shortest = max(1, min(longest * 2 // 3, longest - 4))
-            end = start
-            while end < len(sizes) and sizes[end] >= shortest and (end - start) * longest < _RECTANGLE_WORDS:
+            end = start + 1
+            while end < len(sizes) and sizes[end] >= shortest and (end + 1 - start) * longest <= _RECTANGLE_TOKENS:
                 end += 1
             place = torch.arange(longest, device=lengths.device)
             inside = place < lengths[start:end, None]  # (sentences, words)

@@ -182,7 +182,8 @@ class DSAPreTrainedModel(PreTrainedModel):
         Half of the encoder's multiplications go; vectors and logits stay the same to about 1e-6. The tables need
         memory: 2,700 numbers a word for single DSA ([`FoldedDenseCNN`]). They are not saved, but the config remembers,
         and `from_pretrained` folds again. `unfold_embeddings()` undoes it, and so do `train()` and new weights or
-        words that come through a method. Without effect on `inputs_embeds`, hidden states, compilation and export.
+        words that come through a method. Without effect where gradients are recorded, and on
+        `inputs_embeds`, hidden states, compilation and export.
 
         Raises:
             ValueError: The encoder has nothing to fold, or the model is in training mode or offloaded.
@@ -300,55 +301,24 @@ class DSAModel(DSAPreTrainedModel):
             output_attentions = self.config.output_attentions
         if output_hidden_states is None:
             output_hidden_states = self.config.output_hidden_states
-
-        pad_token_id, sep_token_id = self.config.pad_token_id, self.config.sep_token_id
-        if inputs_embeds is None and input_ids is not None:
-            ids = input_ids
-        elif input_ids is None and inputs_embeds is not None:
-            # Without ids only the mask and the token types can say what a row holds.
-            ids, pad_token_id, sep_token_id = inputs_embeds.new_zeros(inputs_embeds.shape[:2]), None, None
-        else:
+        if (input_ids is None) == (inputs_embeds is None):
             raise ValueError("Give either input_ids or inputs_embeds, and not both.")
-        is_word, is_second = split_pairs(ids, attention_mask, token_type_ids, pad_token_id, sep_token_id)
-        left_out = None
-        if self.training and self.config.word_dropout and input_ids is not None:
-            left_out = (torch.rand(self.config.vocab_size, device=ids.device) < self.config.word_dropout)[input_ids]
-        pairs = self.config.sentences_per_row == 2
-        places, packing = pack(
-            input_ids,
-            is_word,
-            is_second if pairs else None,
-            deduplicate=self.config.deduplicate_sentences,
-            max_sentence_words=self.config.max_sentence_words,
-            left_out=left_out,
-        )
-        looked_up = inputs_embeds is None and not output_hidden_states and not torch.compiler.is_compiling()
-        if self.folded is not None and looked_up:
-            encoded = self.folded(ids.flatten()[places], packing)  # (N, d_c)
+
+        index, packing = self._pack(input_ids, attention_mask, token_type_ids, inputs_embeds)
+        if self._can_look_up(inputs_embeds, output_hidden_states):
+            folded = cast(FoldedDenseCNN, self.folded)
+            encoded, states = folded(cast(Tensor, input_ids).flatten()[index], packing), []  # (N, d_c)
         else:
-            if inputs_embeds is None:
-                embedded = self.embed_tokens(ids.flatten()[places])  # (N, d_0)
-            else:
-                embedded = inputs_embeds.flatten(0, 1)[places]  # (N, d_0)
-            words = dropout(embedded, self.config.embedding_dropout, self.training)
-            encoded, between = self.encoder(words, packing, bool(output_hidden_states))  # (N, d_c)
+            encoded, states = self._encode(input_ids, inputs_embeds, index, packing, output_hidden_states)
         if self.config.normalize_words:
-            # In place, where nobody reads the words again, as those of a long text are fresh pages; not in half
-            # precision, which autocast may promote.
-            read_again = torch.is_grad_enabled() or output_hidden_states or torch.compiler.is_compiling()
-            read_again = read_again or encoded.dtype != torch.float32
-            # The usual 1e-12 is 0 in half precision, and a word vector may be 0.
-            encoded = F.normalize(encoded, dim=-1, eps=1e-6, out=None if read_again else encoded)
-            encoded = encoded * self.config.word_norm if read_again else encoded.mul_(self.config.word_norm)
+            encoded = self._normalize(encoded)
         pooled = self.pooling(encoded, packing, labels)
 
-        # A pooling may tell copies of a sentence apart, so what it returns is laid out by its own packing.
-        by_row = pooled.packing.unpack_sentences(pooled.vectors.transpose(0, 1).flatten(1))
-        samples = by_row.unflatten(2, (pooled.vectors.shape[0], -1)).permute(2, 0, 1, 3)  # (samples, batch, ...)
+        samples = pooled.unpack()  # (samples, batch, 1 or 2, m * d_o)
         vectors = samples.mean(0)  # (batch, 1 or 2, m * d_o)
         hidden_states = attentions = attentions_std = None
         if output_hidden_states:
-            hidden_states = tuple(packing.unpack_words(hidden) for hidden in (words, *between, encoded))
+            hidden_states = tuple(packing.unpack_words(hidden) for hidden in (*states, encoded))
         if output_attentions:
             attentions = tuple(_unpack_weights(weights, pooled.packing) for weights in pooled.attentions)
             if pooled.attentions_std is not None:
@@ -356,15 +326,70 @@ class DSAModel(DSAPreTrainedModel):
         return DSAModelOutput(
             last_hidden_state=packing.unpack_words(encoded) if output_words else None,
             pooler_output=vectors[:, 0],
-            second_pooler_output=vectors[:, 1] if pairs else None,
+            second_pooler_output=vectors[:, 1] if vectors.shape[1] == 2 else None,
             vector_samples=samples if samples.shape[0] > 1 else None,
             hidden_states=hidden_states,
             attentions=attentions,
             attentions_std=attentions_std,
-            kl=None if pooled.kl is None else _sum_by_row(pooled.kl, pooled.packing),
+            kl=None if pooled.kl is None else _sum_by_example(pooled.kl, pooled.packing),
             kl_weight=pooled.kl_weight,
-            attention_penalty=None if pooled.penalty is None else _sum_by_row(pooled.penalty, pooled.packing),
+            attention_penalty=None if pooled.penalty is None else _sum_by_example(pooled.penalty, pooled.packing),
         )
+
+    def _pack(
+        self,
+        input_ids: Tensor | None,
+        attention_mask: Tensor | None,
+        token_type_ids: Tensor | None,
+        inputs_embeds: Tensor | None,
+    ) -> tuple[Tensor, Packing]:
+        """The index in the flattened batch of each token that the model reads, (N,), and the [`Packing`]."""
+        pad_token_id, sep_token_id = self.config.pad_token_id, self.config.sep_token_id
+        ids = input_ids
+        if ids is None:  # only the mask and the token types can say what an example holds
+            embeds = cast(Tensor, inputs_embeds)
+            ids, pad_token_id, sep_token_id = embeds.new_zeros(embeds.shape[:2]), None, None
+        is_word, is_second = split_pairs(ids, attention_mask, token_type_ids, pad_token_id, sep_token_id)
+        left_out = None
+        if self.training and self.config.word_dropout and input_ids is not None:
+            left_out = (torch.rand(self.config.vocab_size, device=ids.device) < self.config.word_dropout)[input_ids]
+        return pack(
+            input_ids,
+            is_word,
+            is_second if self.config.sentences_per_row == 2 else None,
+            deduplicate=self.config.deduplicate_sentences,
+            max_sentence_words=self.config.max_sentence_words,
+            left_out=left_out,
+        )
+
+    def _can_look_up(self, inputs_embeds: Tensor | None, output_hidden_states: bool) -> bool:
+        """Whether the folded tables give all that is asked for: they have neither hidden states nor gradients."""
+        needs_encoder = inputs_embeds is not None or output_hidden_states or torch.is_grad_enabled()
+        return self.folded is not None and not needs_encoder and not torch.compiler.is_compiling()
+
+    def _encode(
+        self,
+        input_ids: Tensor | None,
+        inputs_embeds: Tensor | None,
+        index: Tensor,
+        packing: Packing,
+        output_hidden_states: bool,
+    ) -> tuple[Tensor, list[Tensor]]:
+        """The encoded tokens, (N, d_c), and when asked the word vectors and the intermediate hidden states."""
+        if inputs_embeds is None:
+            embedded = self.embed_tokens(cast(Tensor, input_ids).flatten()[index])  # (N, d_0)
+        else:
+            embedded = inputs_embeds.flatten(0, 1)[index]  # (N, d_0)
+        words = dropout(embedded, self.config.embedding_dropout, self.training)
+        encoded, states = self.encoder(words, packing, bool(output_hidden_states))
+        return encoded, [words, *states]
+
+    def _normalize(self, encoded: Tensor) -> Tensor:
+        """Give every encoded token the length `config.word_norm`. (N, d_c) -> (N, d_c)"""
+        # Not in place, as a hook may hold what the encoder gave. The usual 1e-12 is 0 in half precision, and a word
+        # vector may be 0.
+        normalized = F.normalize(encoded, dim=-1, eps=1e-6)
+        return normalized if self.config.word_norm == 1 else normalized * self.config.word_norm
 
 
 def _unpack_weights(weights: Tensor, packing: Packing) -> Tensor:
@@ -372,8 +397,8 @@ def _unpack_weights(weights: Tensor, packing: Packing) -> Tensor:
     return packing.unpack_words(weights.t()).transpose(1, 2)
 
 
-def _sum_by_row(values: Tensor, packing: Packing) -> Tensor:
-    """Sum a figure of sentences over those of each row. (U,) -> (batch,)"""
+def _sum_by_example(values: Tensor, packing: Packing) -> Tensor:
+    """Sum a figure of sentences over those of each example. (U,) -> (batch,)"""
     return packing.unpack_sentences(values[:, None]).sum((1, 2))
 
 
@@ -400,7 +425,7 @@ class ClassifierLayer(nn.Linear):
 
     def forward(self, input: Tensor) -> Tensor:
         """(batch, input_size) -> (batch, output_size)"""
-        if self.folded_weight is not None:
+        if self.folded_weight is not None and not torch.is_grad_enabled():
             return F.leaky_relu(F.linear(input, self.folded_weight, self.folded_bias), self.negative_slope)
         features = dropout(self.norm(input), self.dropout_rate, self.training)
         return F.leaky_relu(super().forward(features), self.negative_slope)
@@ -488,28 +513,18 @@ class DSAForSequenceClassification(DSAPreTrainedModel):
             output_words=False,
             return_dict=True,
         )
-        vectors = outputs.vector_samples  # (samples, batch, 1 or 2, m * d_o)
-        if vectors is None:
-            pair = (outputs.pooler_output, outputs.second_pooler_output)
-            vectors = torch.stack([vector for vector in pair if vector is not None], dim=1)[None]
-        samples = vectors.shape[0]
-        first = vectors[:, :, 0].flatten(0, 1)  # (samples * batch, m * d_o)
-        features = first
-        if self.config.sentences_per_row == 2:
-            features = pair_features(first, vectors[:, :, 1].flatten(0, 1), self.config)
-        if not self.config.classifier_hidden_sizes:
-            features = dropout(features, self.config.classifier_dropout, self.training)
-        sampled_logits = self.classifier(features)  # (samples * batch, num_labels)
-        logits, probabilities_std = sampled_logits, None
+        sampled_logits = self._sampled_logits(outputs)  # (samples, batch, num_labels)
+        samples = sampled_logits.shape[0]
+        logits, probabilities_std = sampled_logits[0], None
         if samples > 1:
-            log_probabilities = sampled_logits.view(samples, -1, self.num_labels).log_softmax(-1)
+            log_probabilities = sampled_logits.log_softmax(-1)
             logits = log_probabilities.logsumexp(0) - math.log(samples)  # (batch, num_labels)
             probabilities_std = log_probabilities.exp().std(0)
 
         loss = reconstruction_loss = None
         if labels is not None:
             if outputs.kl is not None:  # E_q[log p(y|z)], and not the logarithm of a mean
-                labels, scored = labels.repeat(samples), sampled_logits
+                labels, scored = labels.repeat(samples), sampled_logits.flatten(0, 1)
             else:
                 scored = logits
             loss = self.loss_function(labels=labels, pooled_logits=scored, config=self.config, **kwargs)
@@ -531,6 +546,20 @@ class DSAForSequenceClassification(DSAPreTrainedModel):
             kl_weight=outputs.kl_weight,
             attention_penalty=outputs.attention_penalty,
         )
+
+    def _sampled_logits(self, outputs: DSAModelOutput) -> Tensor:
+        """Scores of the classes under each sample of the sentences' vectors. (samples, batch, num_labels)"""
+        vectors = outputs.vector_samples  # (samples, batch, 1 or 2, m * d_o)
+        if vectors is None:
+            pair = (outputs.pooler_output, outputs.second_pooler_output)
+            vectors = torch.stack([vector for vector in pair if vector is not None], dim=1)[None]
+        features = vectors[:, :, 0].flatten(0, 1)  # (samples * batch, m * d_o)
+        if self.config.sentences_per_row == 2:
+            features = pair_features(features, vectors[:, :, 1].flatten(0, 1), self.config)
+        if not self.config.classifier_hidden_sizes:
+            features = dropout(features, self.config.classifier_dropout, self.training)
+        logits: Tensor = self.classifier(features)  # (samples * batch, num_labels)
+        return logits.unflatten(0, (vectors.shape[0], -1))
 
 
 class DSAForNLI(DSAForSequenceClassification):

@@ -30,6 +30,14 @@ class Pooled:
     kl_weight: Tensor | None = None
     penalty: Tensor | None = None
 
+    def unpack(self) -> Tensor:
+        """The vectors by example, (samples, batch, sentences of an example, width).
+
+        A pooling may tell copies of a sentence apart, so they are laid out by its own packing.
+        """
+        by_example = self.packing.unpack_sentences(self.vectors.transpose(0, 1).flatten(1))  # (batch, 1 or 2, ...)
+        return by_example.unflatten(2, (self.vectors.shape[0], -1)).permute(2, 0, 1, 3)
+
 
 def at_least_float32(tensor: Tensor) -> Tensor:
     """Attention weights and sums over long sentences lose too much in half precision."""

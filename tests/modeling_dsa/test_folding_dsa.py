@@ -166,3 +166,20 @@ def test_what_cannot_be_folded_is_refused() -> None:
         DSAModel(small_config(encoder="bilstm", hidden_size=6)).eval().fold_embeddings()
     with pytest.raises(ValueError, match=r"call model\.eval\(\) first"):
         DSAModel(small_config()).train().fold_embeddings()
+
+
+def test_a_loss_reaches_the_encoder_of_a_folded_model() -> None:
+    """Also the classifier's layers: where gradients are recorded nothing is looked up."""
+    model = classifier(freeze_embeddings=False)
+    ids, mask = pad_rows(ROWS)
+
+    def gradients() -> dict[str, Tensor | None]:
+        model.zero_grad()
+        model(ids, attention_mask=mask).logits.square().sum().backward()
+        return {name: value.grad for name, value in model.named_parameters()}
+
+    expected = gradients()
+    model.fold_embeddings()
+    found = gradients()
+    assert all(gradient is not None and gradient.any() for gradient in found.values())
+    torch.testing.assert_close(found, expected, rtol=0, atol=0)

@@ -1002,3 +1002,14 @@ def test_a_resized_table_keeps_its_words() -> None:
     model.resize_token_embeddings(VOCABULARY + 8)
     assert torch.equal(model(**batch).logits, logits)
     assert torch.isfinite(model(torch.tensor([[VOCABULARY + 7]])).logits).all()
+
+
+@pytest.mark.parametrize("encoder", ["none", "dense_cnn"])
+def test_a_hook_keeps_what_the_encoder_gave(encoder: str) -> None:
+    model = randomize(DSAModel(small_config(encoder=encoder, word_norm=2.0))).eval()
+    kept: list[tuple[Tensor, Tensor]] = []
+    model.encoder.register_forward_hook(lambda module, inputs, output: kept.append((output[0], output[0].clone())))
+    with torch.no_grad():
+        model(torch.tensor([[5, 6, 7]]))
+    ((held, given),) = kept
+    assert torch.equal(held, given)
