@@ -44,6 +44,8 @@ LEAVES = {
     "own": ("runs/mine/all_results.json",),
     "train-sample": ("runs/dsa-single-snli/all_results.json", "runs/dsa-single-snli/attention.png"),
     "own-pairs": ("runs/mine/all_results.json",),
+    "own-labels": ("runs/reviews/all_results.json",),
+    "own-scores": ("runs/pairs/all_results.json",),
     "other-tasks": ("runs/dsa-single-sst5/all_results.json", "runs/vsam-fnc1/all_results.json"),
     "reproduce": ("runs/reproduce-sst-quick/table.md",),
     "two-processes": ("runs/two/all_results.json",),
@@ -157,6 +159,10 @@ def home(vectors: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path
         ]
         lines = "".join(json.dumps(example) + "\n" for example in examples)
         (tmp_path / f"{name}.jsonl").write_text(lines, encoding="utf-8")
+    reviews = [f"{'bad' if pair['label'] else 'good'}\t{pair['premise']}" for pair in pairs("train")[:60]]
+    (tmp_path / "reviews.tsv").write_text("label\ttext\n" + "\n".join(reviews) + "\n", encoding="utf-8")
+    scored = [f"{pair['premise']}\t{pair['hypothesis']}\t{pair['label'] + 0.5}" for pair in pairs("train")[:200]]
+    (tmp_path / "pairs.tsv").write_text("sentence1\tsentence2\tscore\n" + "\n".join(scored) + "\n", encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
