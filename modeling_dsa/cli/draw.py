@@ -36,7 +36,7 @@ def run(arguments: argparse.Namespace) -> int:
         OSError: The picture cannot be written.
     """
     try:
-        from modeling_dsa.explain.drawing import attention_rows, draw_attention
+        from modeling_dsa.explain.drawing import draw_attention, drawn_sentences
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "matplotlib":
             raise
@@ -46,6 +46,6 @@ def run(arguments: argparse.Namespace) -> int:
     read_config(arguments.model)
     model = load_part("model", arguments.model, load_as_saved)
     tokenizer = load_part("tokenizer", arguments.model, AutoTokenizer.from_pretrained)
-    path = draw_attention(attention_rows(model, tokenizer, arguments.text, arguments.text_pair), arguments.output)
+    path = draw_attention(drawn_sentences(model, tokenizer, arguments.text, arguments.text_pair), arguments.output)
     logger.info(f"The picture is in {path}.")
     return 0

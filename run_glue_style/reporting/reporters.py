@@ -2,7 +2,7 @@
 
 import logging
 
-from modeling_dsa.explain.drawing import attention_rows, draw_attention
+from modeling_dsa.explain.drawing import draw_attention, drawn_sentences
 from run_glue_style.training.run import FinishedRun, Reporter
 
 from .model_card import PICTURE, write_card
@@ -20,7 +20,7 @@ def draw_attention_of_examples(run: FinishedRun) -> None:
         drawn = [
             row
             for example in chosen
-            for row in attention_rows(run.model, run.tokenizer, *(example[column] for column in run.task.text_columns))
+            for row in drawn_sentences(run.model, run.tokenizer, *(example[column] for column in run.task.text_columns))
         ]
         draw_attention(drawn, run.folder / PICTURE)
     except ValueError as error:  # such as a sentence without words: the model is what counts

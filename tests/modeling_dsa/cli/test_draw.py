@@ -48,7 +48,7 @@ def test_mistakes_of_draw_are_clear(models: Path, tmp_path: Path, caplog: pytest
         (cut / path.name).write_bytes(content[: len(content) // 2] if path.name == "model.safetensors" else content)
     picture = tmp_path / "a.png"
     mistakes: list[tuple[Sequence[object], str]] = [
-        ([models / "nli", ""], "There is no word in the sentence ''"),
+        ([models / "nli", ""], "There is no token in the sentence ''"),
         ([models / "nli", "A man"], "This model classifies pairs of sentences, but one was given"),
         ([broken["tokenizer.json"], "A", "b"], ": the tokenizer cannot be loaded ("),
         ([broken["model.safetensors"], "A", "b"], ": the model cannot be loaded ("),
