@@ -6,8 +6,6 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-from modeling_dsa.files.model_folder import read_config
-
 logger = logging.getLogger(__name__)
 
 
@@ -32,18 +30,16 @@ def run(arguments: argparse.Namespace) -> int:
         ValueError: The folder holds no model, or the repository's name cannot be one.
         OSError: The folder holds no config.json.
     """
-    from modeling_dsa.hub.publishing import CARD, NotPushedError, push_folder, validate
+    from modeling_dsa.hub.publishing import CARD, NotPushedError, push_folder
 
     folder, repo_id = arguments.folder, arguments.repo_id
-    read_config(folder)
-    validate(repo_id)
-    if not (folder / CARD).is_file():
-        make = f"python -m run_glue_style.reporting.model_card {shlex.quote(str(folder))} --model_id {repo_id}"
-        logger.warning(f"There is no model card. Make one and push again: {make}")
     try:
         commit = push_folder(folder, repo_id, private=arguments.private or None, revision=arguments.revision)
     except NotPushedError as error:
         logger.error(f"error: {error}")
         return 1
+    if not (folder / CARD).is_file():
+        make = f"python -m run_glue_style.reporting.model_card {shlex.quote(str(folder))} --model_id {repo_id}"
+        logger.warning(f"It has no model card. Make one and push again: {make}")
     logger.info(f"The model is on the Hub: {commit.commit_url}")
     return 0

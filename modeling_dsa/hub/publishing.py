@@ -19,6 +19,8 @@ from huggingface_hub.utils import (  # type: ignore[attr-defined]  # public, but
     validate_repo_id,
 )
 
+from modeling_dsa.files.model_folder import read_config
+
 logger = logging.getLogger(__name__)
 
 Result = TypeVar("Result")
@@ -91,11 +93,13 @@ def push_folder(
         commit_message: The commit's title.
 
     Raises:
-        ValueError: The folder holds no model, or `repo_id` cannot be one.
+        ValueError: The folder holds no model of this family, or `repo_id` cannot be one.
+        FileNotFoundError: The folder has no config.json.
         NotPushedError: The Hub refused or could not be reached, or this machine failed, with a full disk for instance.
     """
-    if not (folder / "config.json").is_file() or not any(folder.glob("model*.safetensors")):
+    if not folder.is_dir() or not any(folder.glob("model*.safetensors")):
         raise ValueError(f"{folder} holds no saved model: give a folder with config.json and model.safetensors.")
+    read_config(folder)
     validate(repo_id)
     try:
         full_id = open_repository(repo_id, private=private, revision=revision)
