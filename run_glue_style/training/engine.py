@@ -76,11 +76,7 @@ class Trainer:
             ValueError: There are too few examples.
         """
         processes = accelerator.num_processes
-        if len(train_examples) < max(2, processes):
-            raise ValueError(
-                "Training needs two examples or more for batch normalisation, and one for each process: got "
-                f"{len(train_examples)} for {processes}."
-            )
+        _require_examples(len(train_examples), processes)
         self.accelerator, self.objective, self.recipe, self.run = accelerator, objective, recipe, run
         self.tokenizer, self.on_checkpoint = tokenizer, on_checkpoint
         self.collate = PaddingCollator(tokenizer.pad_token_id)
@@ -98,9 +94,7 @@ class Trainer:
         self.validation_loaders = {name: self._evaluation_loader(split) for name, split in validation_splits.items()}
 
         self.steps_per_epoch = math.ceil(len(self.train_loader) / recipe.gradient_accumulation_steps)
-        self.total_steps = math.ceil(recipe.num_train_epochs * self.steps_per_epoch)
-        if recipe.max_train_steps is not None:
-            self.total_steps = min(self.total_steps, recipe.max_train_steps)
+        self.total_steps = _total_steps(recipe, self.steps_per_epoch)
         self.evaluation_interval = max(1, math.ceil(self.steps_per_epoch / recipe.evaluations_per_epoch))
         self.scheduler = make_scheduler(self.optimizer.optimizer, recipe, self.total_steps)
         self.progress = Progress()
@@ -295,6 +289,19 @@ class Trainer:
         model = self.unwrapped_model()
         tensors = {name: tensor.data for name, tensor in model.named_parameters() if tensor.requires_grad}
         return tensors | dict(model.named_buffers())
+
+
+def _require_examples(count: int, processes: int) -> None:
+    if count < max(2, processes):
+        raise ValueError(
+            "Training needs two examples or more for batch normalisation, and one for each process: got "
+            f"{count} for {processes}."
+        )
+
+
+def _total_steps(recipe: TrainingRecipe, steps_per_epoch: int) -> int:
+    steps = math.ceil(recipe.num_train_epochs * steps_per_epoch)
+    return steps if recipe.max_train_steps is None else min(steps, recipe.max_train_steps)
 
 
 def _windows(batches: Iterable[Batch], size: int) -> Iterator[list[Batch]]:
