@@ -106,7 +106,7 @@ def _parse(argv: Sequence[str] | None) -> tuple[argparse.Namespace, list[str]]:
     parser.add_argument(
         "--quick",
         action="store_true",
-        help="Only a trial: a few updates on few rows. It has a folder of its own, OUTPUT_DIR-quick.",
+        help="Only a trial: a few updates on few examples. It has a folder of its own, OUTPUT_DIR-quick.",
     )
     parser.add_argument("--output_dir", type=Path, help="Folder of runs and table; default: runs/reproduce-TABLE.")
     parser.add_argument(
@@ -147,7 +147,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         )
         comparison = reproduce(table, runs, output_dir, arguments.quick)
     except KeyboardInterrupt:
-        logger.warning("Stopped. The same command goes on from here.")
+        logger.warning("Stopped. The same command resumes here.")
         return 130
     except (ValueError, OSError) as error:
         logger.error(f"error: {error}")

@@ -112,7 +112,7 @@ class Trainer:
         """
         resumed = self.checkpoints.resume()
         if resumed is not None:
-            logger.warning(f"Going on from {resumed}: step {self.progress.step} of {self.total_steps}.")
+            logger.warning(f"Resuming from {resumed}: step {self.progress.step} of {self.total_steps}.")
         bar = tqdm(
             total=self.total_steps,
             initial=self.progress.step,

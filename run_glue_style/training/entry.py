@@ -26,7 +26,7 @@ def run_script(main: Callable[[], None]) -> int:
     try:
         main()
     except Interrupted:
-        logger.warning("Stopped; the checkpoint is written. The same command goes on from here.")
+        logger.warning("Stopped; the checkpoint is written. The same command resumes here.")
         return 130
     except KeyboardInterrupt:
         logger.warning("Stopped.")

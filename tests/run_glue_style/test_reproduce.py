@@ -74,14 +74,14 @@ def test_interrupted_table_goes_on_and_is_not_made_twice(
     written = process.communicate()[1]
     assert process.returncode == 130, written
     assert "the checkpoint is written" in written
-    assert written.endswith("Stopped. The same command goes on from here.\n")
+    assert written.endswith("Stopped. The same command resumes here.\n")
     assert "Traceback" not in written
     assert not (folder / "table.md").exists()
 
     process = start(tmp_path, *words)
     printed, written = process.communicate()
     assert process.returncode == 0, written
-    assert "Going on from" in written
+    assert "Resuming from" in written
     record = run.with_suffix(".json")
     assert json.loads(record.read_text("utf-8")) == json.loads((run / "all_results.json").read_text("utf-8"))
     assert {path.name for path in folder.iterdir()} == {"dsa-single-snli", "plot.png", "table.json", "table.md"}

@@ -392,7 +392,7 @@ def test_killed_process_goes_on_to_the_same_model(tmp_path: Path, files: dict[st
     process.communicate()
     assert [path.name for path in (tmp_path / "stopped").iterdir()] == ["checkpoints"]
     written = end(start(tmp_path, *script, **cache))
-    assert "Going on from" in written
+    assert "Resuming from" in written
     weights = [load_file(tmp_path / name / "model.safetensors") for name in ("whole", "stopped")]
     assert same_tensors(*weights)
     assert not (tmp_path / "stopped" / "checkpoints").exists()
@@ -416,7 +416,7 @@ def test_killed_and_interrupted_process_goes_on_to_the_same_model(tmp_path: Path
         assert "Traceback" not in written
         assert [path.name for path in (tmp_path / "stopped").iterdir()] == ["checkpoints"]
         assert len(list(checkpoints.glob("step-*"))) <= 3 - (number > 1)  # a kill may fall between writing and deleting
-    assert "Going on from" in end(start(tmp_path, *words["stopped"]))
+    assert "Resuming from" in end(start(tmp_path, *words["stopped"]))
     whole, stopped = (read_results(tmp_path / name) for name in ("whole", "stopped"))
     for results in (whole, stopped):
         for varying in ("train_seconds", "total_seconds", "tokens_per_second", "command"):

@@ -238,11 +238,11 @@ def test_a_stopped_run_goes_on_and_is_pushed_once(hub: LoopbackHub, data: dict[s
     while not list((tmp_path / "run" / "checkpoints").glob("step-*")) and time.monotonic() < deadline:
         time.sleep(0.05)
     os.kill(process.pid, signal.SIGINT)
-    assert "The same command goes on from here." in finish(process)
+    assert "The same command resumes here." in finish(process)
     assert process.returncode == 130
     assert "End of training" not in hub.commits("ada/mine")
     again = run_nli(hub, tmp_path, data, hub_model_id="ada/mine", num_train_epochs=60)
     said = finish(again)
     assert again.returncode == 0, said
-    assert "Going on from" in said
+    assert "Resuming from" in said
     assert hub.commits("ada/mine").count("End of training") == 1

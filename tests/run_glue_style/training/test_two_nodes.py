@@ -172,7 +172,7 @@ def test_killed_node_ends_the_other_with_an_error_and_the_same_command_goes_on(
     assert re.search("Connection (closed|reset) by peer", written)
     assert not (tmp_path / "run" / "all_results.json").exists()
     written = "".join(end(*start_nodes(environment, script)))
-    assert "Going on from" in written
+    assert "Resuming from" in written
     assert same_tensors(weights(tmp_path / "run"), weights(two_nodes[0]))
 
 
