@@ -28,7 +28,7 @@ def expected(texts: list[Text]) -> list[list[int]]:
     rows = []
     for text in texts:
         parts = [part.replace("\ud800", "\ufffd") for part in ([text] if isinstance(text, str) else text)]
-        encoding = TOKENIZER.encode(*parts)
+        encoding = TOKENIZER.encode(parts[0], parts[1] if len(parts) == 2 else None)
         second = sum(token * kind for token, kind in zip(encoding.ids, encoding.type_ids, strict=True))
         rows.append([len(encoding.ids), sum(encoding.ids), second])
     return rows
