@@ -47,7 +47,9 @@ SYSTEMS: dict[str, dict[str, Any]] = {
 }
 RECURRENT = {name: changes for name, changes in SYSTEMS.items() if changes.get("encoder") == "bilstm"}
 COMPILED = {name: changes for name, changes in SYSTEMS.items() if name not in RECURRENT}
-QUICK = {name: COMPILED[name] for name in ("dynamic", "variational")}
+# One sentence in an example differs from two before the encoder and after the pooling, dropout lies in the encoders.
+OF_SENTENCES = {name: COMPILED[name] for name in ("dynamic", "pairwise encoder", "variational by position")}
+WITH_DROPOUT = {name: COMPILED[name] for name in ("dynamic", "kim_cnn", "pairwise encoder", "variational, samples")}
 
 # Copies of sentences, one sentence as premise and as hypothesis, sentences without words, rows without a word.
 PAIR_ROWS: list[Pair] = [
@@ -134,8 +136,8 @@ def test_every_system_predicts_the_same_when_compiled(changes: dict[str, Any]) -
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("changes", COMPILED.values(), ids=COMPILED.keys())
-def test_every_classifier_of_sentences_predicts_the_same_when_compiled(changes: dict[str, Any]) -> None:
+@pytest.mark.parametrize("changes", OF_SENTENCES.values(), ids=OF_SENTENCES.keys())
+def test_a_classifier_of_sentences_predicts_the_same_when_compiled(changes: dict[str, Any]) -> None:
     check_prediction(model_of(changes, pairs=False), batches(), backend="eager")
 
 
@@ -167,9 +169,8 @@ def check_training(model: DSAForSequenceClassification, backend: str) -> None:
             assert found[1][2]["dsa.pooling.step"] == before["dsa.pooling.step"] + 1
 
 
-@pytest.mark.parametrize("changes", QUICK.values(), ids=QUICK.keys())
-def test_a_compiled_model_has_the_same_gradients(changes: dict[str, Any]) -> None:
-    check_training(model_of({**changes, **NO_DROPOUT, "deduplicate_sentences": False}).double(), "eager")
+def test_a_compiled_model_has_the_same_gradients() -> None:
+    check_training(model_of({**NO_DROPOUT, "deduplicate_sentences": False}).double(), "eager")
 
 
 @pytest.mark.slow
@@ -180,8 +181,8 @@ def test_every_system_has_the_same_gradients_when_compiled(changes: dict[str, An
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("changes", COMPILED.values(), ids=COMPILED.keys())
-def test_every_system_learns_with_dropout_when_compiled(changes: dict[str, Any]) -> None:
+@pytest.mark.parametrize("changes", WITH_DROPOUT.values(), ids=WITH_DROPOUT.keys())
+def test_a_system_learns_with_dropout_when_compiled(changes: dict[str, Any]) -> None:
     model = DSAForNLI(small_config(**changes, sentences_per_row=2, word_dropout=0.05)).train()
     compiled = torch.compile(model, fullgraph=True, dynamic=True, backend="eager")
     optimizer = torch.optim.Adam(model.parameters(), lr=0.02)
@@ -210,10 +211,9 @@ def test_dropout_of_a_compiled_model_has_its_rate() -> None:
     torch.testing.assert_close(words[words != 0], (table.expand_as(words) / 0.75)[words != 0])
 
 
-@pytest.mark.parametrize("changes", RECURRENT.values(), ids=RECURRENT.keys())
-def test_torch_compiles_no_lstm_in_one_graph(changes: dict[str, Any]) -> None:
+def test_torch_compiles_no_lstm_in_one_graph() -> None:
     with pytest.raises(Unsupported, match="Dynamo does not support RNN, GRU, or LSTM"):
-        torch.compile(model_of(changes), fullgraph=True, backend="eager")(**batches()[0])
+        torch.compile(model_of(RECURRENT["bilstm"]), fullgraph=True, backend="eager")(**batches()[0])
 
 
 @pytest.mark.slow
@@ -252,22 +252,25 @@ def saved_and_loaded(program: ExportedProgram) -> ExportedProgram:
     return torch.export.load(buffer)
 
 
-@pytest.mark.parametrize("changes", QUICK.values(), ids=QUICK.keys())
-def test_an_exported_model_is_the_same_at_other_shapes(changes: dict[str, Any]) -> None:
-    model = model_of(changes)
+def test_an_exported_model_is_the_same_at_other_shapes() -> None:
+    model = model_of(COMPILED["variational"])
     first, *others = batches()
     check_program(saved_and_loaded(export(model, first)), model, [first, *others, batch_of(OTHER_ROWS[:1])])
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("pairs", [True, False], ids=["pairs", "sentences"])
-@pytest.mark.parametrize("changes", COMPILED.values(), ids=COMPILED.keys())
+@pytest.mark.parametrize(
+    ("changes", "pairs"),
+    [
+        *(pytest.param(changes, True, id=f"{name}, pairs") for name, changes in COMPILED.items()),
+        *(pytest.param(changes, False, id=f"{name}, sentences") for name, changes in OF_SENTENCES.items()),
+    ],
+)
 def test_every_exported_system_is_the_same_at_other_shapes(changes: dict[str, Any], pairs: bool) -> None:
     model = model_of(changes, pairs=pairs)
     given = [*batches(), batch_of(OTHER_ROWS[:1])]
     given = [with_types(batch) if pairs else batch for batch in given]
     program = export(model, given[0])
-    check_program(program, model, given)
     check_program(saved_and_loaded(program), model, given)
 
 
@@ -325,7 +328,7 @@ def random_batches(draw: st.DrawFn) -> Batch:
         *(pytest.param(name, rows, marks=pytest.mark.slow) for name in [*PROPERTY_SYSTEMS][1:] for rows in (1, 2)),
     ],
 )
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(batch=random_batches())
 def test_fixed_shapes_and_the_ordinary_packing_agree(system: str, per_row: int, batch: Batch) -> None:
     model, program = exported(system, per_row)
@@ -350,7 +353,8 @@ class Logits(nn.Module):
 ONNX = ["dynamic", "static", "variational", "pairwise", "pairwise encoder"]
 
 
-@pytest.mark.parametrize("system", [ONNX[0], *(pytest.param(name, marks=pytest.mark.slow) for name in ONNX[1:])])
+@pytest.mark.slow
+@pytest.mark.parametrize("system", ONNX)
 @pytest.mark.filterwarnings("ignore::UserWarning", "ignore::FutureWarning", "ignore::DeprecationWarning")
 def test_onnxruntime_gives_the_same_logits(system: str, tmp_path: Path) -> None:
     model = model_of(COMPILED[system])
