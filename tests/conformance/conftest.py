@@ -1,10 +1,19 @@
 """Fetches transformers' own tests and makes known their marks."""
 
 import os
+import re
+from pathlib import Path
 
 import pytest
 
 from conformance import transformers_sources
+
+# Tests of what no model of this family has, each of which would skip itself in every class: attention kernels, rotary
+# and position embeddings, parallel plans, experts, decoders, composite models.
+FOREIGN = re.compile(
+    "flash_attn|eager_matches_|sdpa_can|flex_attention|kernels|sliding_window|rope|position_vector|tp_plan|deepspeed"
+    "|model_parallelism|moe_models|router_logits|causal_lm|encoder_decoder|composite"
+)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -18,3 +27,11 @@ def pytest_configure(config: pytest.Config) -> None:
     transformers_sources.make_importable(package)
     for name in [*transformers_sources.marks(package), "is_training_test"]:
         config.addinivalue_line("markers", f"{name}: a mark of transformers' own tests")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave the tests out that do not apply to any model of this family."""
+    foreign = [item for item in items if item.path.parent == Path(__file__).parent and FOREIGN.search(item.name)]
+    config.hook.pytest_deselected(items=foreign)
+    left_out = set(foreign)
+    items[:] = [item for item in items if item not in left_out]
