@@ -146,6 +146,7 @@ class Trainer:
         with torch.device("meta"):  # nothing is drawn
             copied = type(model)(copy.deepcopy(model.config))
         copied.load_state_dict(weights | self.checkpoints.load_best(), assign=True)
+        self.objective.finish(copied)
         return copied
 
     def finish(self) -> None:

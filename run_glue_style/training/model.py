@@ -77,7 +77,7 @@ def make_model(
         config = DSAConfig.from_pretrained(source, **_labels(task), **overrides)
         config.validate()  # loading checks each field, but not how overrides fit together
         if start is not None:
-            return _saved_model(task, start, config, seed), AutoTokenizer.from_pretrained(start)
+            return _saved_model(task, arguments, config, seed), AutoTokenizer.from_pretrained(start)
     except StrictDataclassError as error:
         raise ValueError(one_line(error.__cause__ or error)) from error
     except (OSError, RuntimeError) as error:
@@ -90,15 +90,21 @@ def make_model(
     return build_model(task.model_class, config, vocabulary, vectors, seed), vocabulary
 
 
-def _saved_model(task: Task, start: str, config: DSAConfig, seed: int) -> DSAForSequenceClassification:
-    """A saved model, with a fresh head where its own is for other labels or another number of sentences."""
-    stored = DSAConfig.from_pretrained(start)
-    is_new = any(
-        getattr(config, name) != getattr(stored, name) for name in ("id2label", "sentences_per_row", "problem_type")
-    )
+def has_fresh_head(task: Task, arguments: ModelArguments) -> bool:
+    """Whether the head is drawn: there is no saved model, or it is for other labels or another number of sentences."""
+    if arguments.model_name_or_path is None:
+        return True
+    stored, wanted = DSAConfig.from_pretrained(arguments.model_name_or_path), _labels(task)
+    return any(getattr(stored, name) != wanted[name] for name in ("id2label", "sentences_per_row", "problem_type"))
+
+
+def _saved_model(task: Task, arguments: ModelArguments, config: DSAConfig, seed: int) -> DSAForSequenceClassification:
+    """A saved model, with a fresh head where its own does not fit the task."""
+    start = arguments.model_name_or_path
+    assert start is not None
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)  # for a head that the model does not have
-        if not is_new:
+        if not has_fresh_head(task, arguments):
             saved: DSAForSequenceClassification = task.model_class.from_pretrained(start, config=config)
             return saved
         model = task.model_class(config)

@@ -2,9 +2,10 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, cast
 
 import numpy as np
+import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
@@ -29,6 +30,9 @@ class Objective(Protocol):
 
     def metrics(self, predictions: Tensor, labels: Tensor) -> Metrics:
         """Scores of a whole split from (examples, ...) both: plain Python values, a float `loss` among them."""
+
+    def finish(self, model: nn.Module) -> None:
+        """Let a trained model give the predictions by itself: called once, on what is saved."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +72,9 @@ class Classification:
         loss = F.cross_entropy(predictions, labels).item()
         return {"loss": loss, **self.compute(predictions.argmax(-1).numpy(), labels.numpy())}
 
+    def finish(self, model: nn.Module) -> None:
+        """Logits are what is saved."""
+
 
 @dataclass(frozen=True)
 class Regression:
@@ -76,25 +83,36 @@ class Regression:
     Attributes:
         compute: From predicted numbers and references, (examples,) both, to metrics.
         metric_for_best_model: As in `Objective`.
+        center: What a fresh head's output of 0 stands for; the mean label, so that labels of any size can be learnt.
+        scale: What its output of 1 is more than that; the labels' standard deviation.
     """
 
     compute: ComputeMetrics
     metric_for_best_model: str
+    center: float = 0.0
+    scale: float = 1.0
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
         """As in `Objective`. ()"""
-        loss: Tensor = model(**batch).loss
+        loss: Tensor = model(**{**batch, "labels": (batch["labels"] - self.center) / self.scale}).loss
         return loss
 
     def predictions(self, model: nn.Module, inputs: Batch) -> Tensor:
         """Predicted numbers. (batch,)"""
         logits: Tensor = model(**inputs).logits  # (batch, 1)
-        return logits.squeeze(-1).float()
+        return logits.squeeze(-1).float() * self.scale + self.center
 
     def metrics(self, predictions: Tensor, labels: Tensor) -> Metrics:
         """As in `Objective`; from (examples,) both."""
         loss = F.mse_loss(predictions, labels).item()
         return {"loss": loss, **self.compute(predictions.numpy(), labels.numpy())}
+
+    @torch.no_grad()
+    def finish(self, model: nn.Module) -> None:
+        """Put center and scale into the last layer."""
+        last = cast(nn.Linear, cast(nn.Sequential, model.get_submodule("classifier"))[-1])
+        last.weight.mul_(self.scale)
+        last.bias.mul_(self.scale).add_(self.center)
 
 
 def metric_value(metrics: Metrics, name: str) -> float:

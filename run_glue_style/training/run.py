@@ -24,7 +24,7 @@ from .accelerator import make_accelerator
 from .data import LabelledData, TokenizedData, load_data, tokenize_data, truncation_sentence
 from .engine import Trainer
 from .hub import HubRun
-from .model import check_model_arguments, make_model
+from .model import check_model_arguments, has_fresh_head, make_model
 from .objective import Classification, Metrics, Objective, Regression, metric_value
 from .recipe import ModelArguments, RunArguments, TrainingRecipe
 from .results import RESULTS, collect_results, run_identity, summary
@@ -117,6 +117,9 @@ def _train_and_evaluate(
     with accelerator.main_process_first():
         data = load_data(task, run.max_train_samples)
         model, tokenizer = make_model(task, model_arguments, overrides, data.texts, run.seed, is_main)
+    if isinstance(objective, Regression) and has_fresh_head(task, model_arguments):
+        labels = np.asarray(data.splits["train"]["label"][:])  # (examples,)
+        objective = replace(objective, center=float(labels.mean()), scale=float(labels.std()) or 1.0)
     with accelerator.local_main_process_first():  # the others of its machine find the file
         examples = tokenize_data(task, data, tokenizer, model.config.max_sentence_words, is_main)
     identity = run_identity(task, model_arguments, recipe, run, model, data, accelerator)
@@ -143,6 +146,7 @@ def _train_and_evaluate(
         task, model_arguments, run, identity, data, examples, progress, metrics, trained_parameters,
         time.perf_counter() - started,
     )  # fmt: skip
+    objective.finish(trainer.unwrapped_model())
     if is_main:
         model_id = hub.repo_id if hub is not None else f"{PLACEHOLDER}{output_dir.resolve().name}"
         with replaced_model(output_dir) as folder:

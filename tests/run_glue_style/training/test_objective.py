@@ -46,6 +46,19 @@ def test_a_regression_learns_numbers(tmp_path: Path) -> None:
     assert metrics["loss"] == pytest.approx(found.loss.item(), abs=1e-6)
 
 
+def test_numbers_of_any_size_are_learnt_in_units_of_their_own(tmp_path: Path) -> None:
+    objective = Regression(scores, "pearson", center=500.0, scale=40.0)
+    trainer = small_trainer(tmp_path, objective=objective, config={"num_labels": 1, "problem_type": "regression"})
+    model, examples = trainer.unwrapped_model().eval(), tokenized("train", 40)
+    batch = {**trainer.collate(examples), "labels": torch.linspace(400, 600, 40)}
+    inputs = {name: tensor for name, tensor in batch.items() if name != "labels"}
+    with torch.no_grad():
+        loss, predictions = objective.loss(model, batch), objective.predictions(model, inputs)
+        assert loss.item() * 40**2 == pytest.approx(F.mse_loss(predictions, batch["labels"]).item(), rel=1e-5)
+        objective.finish(model)
+        torch.testing.assert_close(model(**inputs).logits[:, 0], predictions)
+
+
 @dataclass(frozen=True)
 class Teacher:
     """Sentence vectors like a teacher's: labels are vectors, and the model gives no logits."""
@@ -63,6 +76,9 @@ class Teacher:
     def metrics(self, predictions: Tensor, labels: Tensor) -> Metrics:
         cosine = F.cosine_similarity(predictions, labels).mean().item()
         return {"loss": 1 - cosine, "cosine": cosine}
+
+    def finish(self, model: nn.Module) -> None:
+        pass
 
 
 def test_a_task_without_classes_trains_too(tmp_path: Path) -> None:
