@@ -28,22 +28,23 @@ class Packing:
         offsets: Index of each distinct sentence's first word. (U,)
         sentence_of_word: The distinct sentence of each packed word, ascending. (N,)
         sentence_of_row: The distinct sentence at each place of the batch. (B, sentences_per_row)
-        places: Index in the flattened (B * words) batch of each real word, copies of a sentence included.
-        slot_of_place: Which of the batch's B * sentences_per_row sentences each of these words belongs to.
-        word_at_place: The packed word at each of these places.
+        flat_index: Index in the flattened (B * words) batch of each real word, copies of a sentence included.
+        segment_of_token: Which of the batch's B * sentences_per_row sentences each of these words belongs to.
+        packed_index: The packed word at each of these places.
         batch_shape: (B, words).
-        has_rest: Whether the last sentence is none, but holds all places of the batch that belong to no sentence.
+        has_padding_segment: Whether the last sentence is none, but collects padding and separators, so that shapes
+            depend on the batch's shape alone.
     """
 
     lengths: Tensor
     offsets: Tensor
     sentence_of_word: Tensor
     sentence_of_row: Tensor
-    places: Tensor
-    slot_of_place: Tensor
-    word_at_place: Tensor
+    flat_index: Tensor
+    segment_of_token: Tensor
+    packed_index: Tensor
     batch_shape: tuple[int, int]
-    has_rest: bool = False
+    has_padding_segment: bool = False
 
     @property
     def positions(self) -> Tensor:
@@ -63,7 +64,7 @@ class Packing:
             The class of each sentence of the new packing, (V,); which sentence of this one it is, (V,); for each of its
             words the word of this packing, (M,); and the new packing.
         """
-        if self.has_rest:  # copies are apart already
+        if self.has_padding_segment:  # copies are apart already
             new = torch.arange(self.lengths.shape[0], device=classes.device)
             words = torch.arange(self.sentence_of_word.shape[0], device=classes.device)
             of_slots = classes.repeat_interleave(self.sentence_of_row.shape[1])
@@ -75,16 +76,16 @@ class Packing:
         sentence_of_word = torch.repeat_interleave(lengths)  # (M,)
         shift = self.offsets.index_select(0, sentences) - offsets
         words = torch.arange(sentence_of_word.shape[0], device=shift.device) + shift.index_select(0, sentence_of_word)
-        old_of_place = self.sentence_of_word.index_select(0, self.word_at_place)
-        new_of_place = new_of_row.flatten().index_select(0, self.slot_of_place)
+        old_of_place = self.sentence_of_word.index_select(0, self.packed_index)
+        new_of_place = new_of_row.flatten().index_select(0, self.segment_of_token)
         packing = Packing(
             lengths=lengths,
             offsets=offsets,
             sentence_of_word=sentence_of_word,
             sentence_of_row=new_of_row,
-            places=self.places,
-            slot_of_place=self.slot_of_place,
-            word_at_place=self.word_at_place - self.offsets[old_of_place] + offsets[new_of_place],
+            flat_index=self.flat_index,
+            segment_of_token=self.segment_of_token,
+            packed_index=self.packed_index - self.offsets[old_of_place] + offsets[new_of_place],
             batch_shape=self.batch_shape,
         )
         return keys % count, sentences, words, packing
@@ -112,7 +113,7 @@ class Packing:
             For each group the packed words, (sentences, words), and which of them are inside their sentence,
             (sentences, words); outside stands some word of the batch.
         """
-        if self.has_rest:
+        if self.has_padding_segment:
             place = torch.arange(self.batch_shape[1], device=self.lengths.device)
             lengths = self.lengths[:-1].clamp(min=1)  # no sentence is empty: a softmax over nothing is no number
             words = self.offsets[:-1, None] + place  # (sentences, words)
@@ -141,7 +142,7 @@ class Packing:
         """
         if not rectangles:
             return values[0]
-        if self.has_rest:
+        if self.has_padding_segment:
             sentences, longest = rectangles[0][0].shape
             # The rest gets some finite values, which nothing reads.
             rows = self.sentence_of_word.clamp(max=sentences - 1) * longest + self.positions.clamp(max=longest - 1)
@@ -154,10 +155,10 @@ class Packing:
         """Put the rows of packed words (N, width) back in their places; all other places are 0. (B, words, width)"""
         batch, words = self.batch_shape
         flat = packed.new_zeros(batch * words, packed.shape[-1])
-        rows = packed.index_select(0, self.word_at_place)
-        if self.has_rest:
-            rows = rows.masked_fill((self.slot_of_place == self.lengths.shape[0] - 1)[:, None], 0.0)
-        flat = flat.index_copy_(0, self.places, rows)
+        rows = packed.index_select(0, self.packed_index)
+        if self.has_padding_segment:
+            rows = rows.masked_fill((self.segment_of_token == self.lengths.shape[0] - 1)[:, None], 0.0)
+        flat = flat.index_copy_(0, self.flat_index, rows)
         return flat.view(batch, words, packed.shape[-1])
 
     def unpack_sentences(self, packed: Tensor) -> Tensor:
@@ -181,7 +182,7 @@ class Packing:
         (heads, N), (heads, N, width) or, the same for all heads, (N, width) -> (heads, U, width)
         """
         heads, words = weights.shape
-        if self.has_rest:
+        if self.has_padding_segment:
             total = values.new_zeros(heads, self.lengths.shape[0], values.shape[-1])
             return total.index_add(1, self.sentence_of_word, weights[:, :, None] * values)
         rows = torch.arange(heads * words, device=values.device)
@@ -250,7 +251,7 @@ def pack(
         The place in the flattened batch of each packed word, (N,), and the [`Packing`].
     """
     if torch.compiler.is_compiling():
-        return _pack_with_rest(is_word, is_second, max_sentence_words, left_out)
+        return _pack_static_shapes(is_word, is_second, max_sentence_words, left_out)
     batch, width = is_word.shape
     per_row = 1 if is_second is None else 2
     places = is_word.flatten().nonzero().squeeze(1)  # (all words,)
@@ -284,15 +285,15 @@ def pack(
         offsets=offsets,
         sentence_of_word=packed_sentence,
         sentence_of_row=number.view(batch, per_row),
-        places=places,
-        slot_of_place=sentence,
-        word_at_place=offsets[number[sentence]] + position,
+        flat_index=places,
+        segment_of_token=sentence,
+        packed_index=offsets[number[sentence]] + position,
         batch_shape=(batch, width),
     )
     return packed_places, packing
 
 
-def _pack_with_rest(
+def _pack_static_shapes(
     is_word: Tensor, is_second: Tensor | None, max_sentence_words: int | None, left_out: Tensor | None
 ) -> tuple[Tensor, Packing]:
     """`pack` with shapes that depend on the batch's shape alone. (B * words,) and the [`Packing`]"""
@@ -309,26 +310,26 @@ def _pack_with_rest(
     slots = torch.arange(batch * len(parts), device=is_word.device).view(batch, len(parts))
     slot = torch.where(rest, batch * len(parts), (belongs * slots[:, :, None]).sum(1)).flatten()  # (B * words,)
     position = torch.where(rest, rest.flatten().cumsum(0).view_as(rest), (belongs.cumsum(2) * belongs).sum(1)) - 1
-    word_at_place = offsets[slot] + position.flatten()  # (B * words,)
+    packed_index = offsets[slot] + position.flatten()  # (B * words,)
     number = torch.arange(batch * width, device=is_word.device)
-    places = torch.zeros_like(number).scatter(0, word_at_place, number)  # of each packed word
+    places = torch.zeros_like(number).scatter(0, packed_index, number)  # of each packed word
     if torch.onnx.is_in_onnx_export():  # ONNX has shapes that depend on the words: the rest is left out
         count = offsets[-1].clamp(min=1).item()  # of the rest, one row where there are no words
         torch._check(count >= 1)
         torch._check(count <= places.shape[0])
         places = places[:count]
         lengths = torch.cat([lengths[:-1], (count - offsets[-1])[None]])
-        word_at_place = word_at_place.clamp(max=count - 1)
+        packed_index = packed_index.clamp(max=count - 1)
     packing = Packing(
         lengths=lengths,
         offsets=offsets,
         sentence_of_word=slot[places],
         sentence_of_row=slots,
-        places=number,
-        slot_of_place=slot,
-        word_at_place=word_at_place,
+        flat_index=number,
+        segment_of_token=slot,
+        packed_index=packed_index,
         batch_shape=(batch, width),
-        has_rest=True,
+        has_padding_segment=True,
     )
     return places, packing
 

@@ -1,7 +1,7 @@
 """torch.compile, torch.export and ONNX give what the model gives without them.
 
 A model that is compiled or exported packs its words with shapes that depend on the batch's shape alone
-(`packing_dsa._pack_with_rest`); everything here compares that way with the ordinary one, from outside.
+(`packing_dsa._pack_static_shapes`); everything here compares that way with the ordinary one, from outside.
 """
 
 import io

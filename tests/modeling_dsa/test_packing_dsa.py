@@ -115,7 +115,7 @@ def test_sentences_cut_to_a_number_of_words_are_packed_like_shorter_sentences(
     short_ids, short_mask = pad_rows([join_pair(*pair) for pair in short])
     short_places, expected = pack(short_ids, *split_pairs(short_ids, short_mask, None, PAD, SEP), deduplicate)
     assert torch.equal(ids.flatten()[places], short_ids.flatten()[short_places])
-    for name in ("lengths", "offsets", "sentence_of_word", "sentence_of_row", "slot_of_place", "word_at_place"):
+    for name in ("lengths", "offsets", "sentence_of_word", "sentence_of_row", "segment_of_token", "packed_index"):
         assert torch.equal(getattr(packing, name), getattr(expected, name)), name
     unpacked = packing.unpack_words(ids.flatten()[places][:, None])[..., 0]
     read = unpacked != 0  # what was left out has 0 in its place
