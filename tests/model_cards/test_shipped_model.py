@@ -52,6 +52,7 @@ def test_its_config_is_that_of_its_setting(results: dict[str, Any]) -> None:
     assert setting.keys() - config.keys() == set()
 
 
+@pytest.mark.slow
 def test_it_is_as_good_as_its_results_say(results: dict[str, Any]) -> None:
     rows = pyarrow.parquet.read_table(SAMPLE_FILES["validation"])
     tokenizer = AutoTokenizer.from_pretrained(FOLDER)
