@@ -118,12 +118,12 @@ def test_closing_words_have_the_official_score_and_each_class(finished: tuple[Pa
     assert "Validation holds out 2 of 10 topics" in written
 
 
-def test_without_a_limit_every_word_is_read(finished: tuple[Path, str]) -> None:
+def test_without_a_limit_every_token_is_read(finished: tuple[Path, str]) -> None:
     folder, written = finished
     texts = read_results(folder)["texts"]["test"]
     assert texts["headline"] == {"texts": 9, "tokens": 45, "longest": 5, "truncated": 0, "unread_share": 0.0}
     assert (texts["body"]["texts"], texts["body"]["truncated"], texts["body"]["unread_share"]) == (12, 0, 0.0)
-    assert f"Every word is read; the longest text has {texts['body']['longest']} words." in written
+    assert f"Every token is read; the longest text has {texts['body']['longest']} tokens." in written
 
 
 def test_effect_of_a_limit_is_reported(tmp_path: Path, files: dict[str, Any], caplog: pytest.LogCaptureFixture) -> None:
@@ -133,11 +133,11 @@ def test_effect_of_a_limit_is_reported(tmp_path: Path, files: dict[str, Any], ca
     texts = read_results(tmp_path)["texts"]
     assert (texts["train"]["body"]["texts"], texts["train"]["body"]["truncated"]) == (32, 32)
     assert texts["train"]["headline"]["truncated"] == 0
-    words = texts["test"]["body"]["words"]
-    assert texts["test"]["body"]["unread_share"] == pytest.approx((words - 12 * 6) / words)
+    tokens = texts["test"]["body"]["tokens"]
+    assert texts["test"]["body"]["unread_share"] == pytest.approx((tokens - 12 * 6) / tokens)
     assert re.search(
-        r"The first 6 words of each text are read: 52 of 91 texts are longer, the longest has \d+ words, and "
-        r"\d\d\.\d% of all words are not read\.",
+        r"The first 6 tokens of each text are read: 52 of 91 texts are longer, the longest has \d+ tokens, and "
+        r"\d\d\.\d% of all tokens are not read\.",
         caplog.text,
     )
 
