@@ -381,23 +381,6 @@ def wait_for(found: Callable[[], object], process: "subprocess.Popen[str]") -> N
         time.sleep(0.02)
 
 
-def test_killed_process_goes_on_to_the_same_model(tmp_path: Path, files: dict[str, Any]) -> None:
-    options = LEARNING | files | {"average_decay": 0.9, "checkpointing_steps": 5, "num_train_epochs": 20}
-    assert run_nli(options | {"output_dir": tmp_path / "whole"}) == 0
-    script = [SCRIPT, "--cpu", *as_words(options | {"output_dir": tmp_path / "stopped"})]
-    cache = {"HF_DATASETS_CACHE": str(tmp_path / "cache")}
-    process = start(tmp_path, *script, **cache)
-    wait_for(lambda: list(tmp_path.glob("stopped/checkpoints/step-*")), process)
-    process.kill()
-    process.communicate()
-    assert [path.name for path in (tmp_path / "stopped").iterdir()] == ["checkpoints"]
-    written = end(start(tmp_path, *script, **cache))
-    assert "Resuming from" in written
-    weights = [load_file(tmp_path / name / "model.safetensors") for name in ("whole", "stopped")]
-    assert same_tensors(*weights)
-    assert not (tmp_path / "stopped" / "checkpoints").exists()
-
-
 @pytest.mark.slow
 def test_killed_and_interrupted_process_goes_on_to_the_same_model(tmp_path: Path, files: dict[str, Any]) -> None:
     options = LEARNING | files | {"average_decay": 0.9, "gradient_accumulation_steps": 2, "checkpointing_steps": 7}
