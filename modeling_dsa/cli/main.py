@@ -31,6 +31,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     logging.basicConfig(format="%(message)s", stream=sys.stderr)
     logging.getLogger("modeling_dsa").setLevel(logging.INFO)
+    logging.getLogger("huggingface_hub").propagate = False  # it has a handler of its own
     arguments = _parser().parse_args(argv)
 
     from transformers.utils import logging as transformers_logging

@@ -23,6 +23,7 @@ def run_script(main: Callable[[], None]) -> int:
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
     for chatty in ("httpx", "httpx2", "datasets", "accelerate"):
         logging.getLogger(chatty).setLevel(logging.WARNING)
+    logging.getLogger("huggingface_hub").propagate = False  # it has a handler of its own
     try:
         main()
     except Interrupted:
