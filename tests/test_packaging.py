@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import yaml
 from packaging.requirements import Requirement
 from packaging.version import Version
 
@@ -32,6 +33,7 @@ def test_upper_bounds_are_the_minor_releases_after_those_tested() -> None:
 
 def test_the_package_knows_its_version() -> None:
     assert modeling_dsa.__version__ == PROJECT["version"] == importlib.metadata.version(PROJECT["name"])
+    assert yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))["version"] == PROJECT["version"]
 
 
 def run(*command: object, cwd: Path) -> str:
