@@ -133,7 +133,7 @@ def encoder(model: DSAModel, shape: tuple[int, int]) -> Callable[[int], Tensor]:
     def encode(turn: int) -> Tensor:
         generator = torch.Generator().manual_seed(turn)
         ids = torch.randint(3, model.config.vocab_size, shape, generator=generator)
-        vectors: Tensor = model(ids, output_words=False).pooler_output
+        vectors: Tensor = model(ids, output_tokens=False).pooler_output
         return vectors
 
     return encode

@@ -3,7 +3,7 @@
     python benchmarks/long_texts.py --output benchmarks/long_texts.json
 
 A text of random tokens, with vectors of 100 numbers, goes through the word table, the encoder and the pooling of each
-setting, which reads all of it (`max_sentence_words` and `word_dropout` are off): forward alone (evaluation, no
+setting, which reads all of it (`max_sentence_tokens` and `token_dropout` are off): forward alone (evaluation, no
 gradients), and forward and backward (training). The settings take turns at each length. Every point is measured in a
 process of its own: after a warm-up on a short text, the first run tells the peak of memory and the runs after it the
 time, a median. Memory is what the process holds in RAM at most (Linux's VmHWM, set back before the run) above what it
@@ -98,9 +98,9 @@ def measure_point(setting: str, tokens: int, kind: str, threads: int, rounds: in
     options: dict[str, Any] = {
         "embedding_size": EMBEDDING_SIZE,
         "vocab_size": VOCABULARY,
-        "sentences_per_row": 1,
-        "max_sentence_words": None,
-        "word_dropout": 0.0,
+        "sentences_per_example": 1,
+        "max_sentence_tokens": None,
+        "token_dropout": 0.0,
     }
     config = DSAConfig.from_pretrained(setting_folder(setting), **options)
     model = DSAModel(config).train(kind == TRAINING)
@@ -114,7 +114,7 @@ def measure_point(setting: str, tokens: int, kind: str, threads: int, rounds: in
             encode_and_backpropagate(model, {"input_ids": ids, "labels": torch.zeros(1, dtype=torch.int64)})
         else:
             with torch.inference_mode():
-                model(ids, output_words=False)
+                model(ids, output_tokens=False)
         return time.perf_counter() - start
 
     encode(WARM_UP_TOKENS)

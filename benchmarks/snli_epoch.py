@@ -255,7 +255,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     settings: dict[str, Any] = {
         "vocab_size": FIRST_TOKEN + VOCABULARY,
         "unknown_init_range": 0.5,  # vectors as long as GloVe's
-        "sentences_per_row": 2,
+        "sentences_per_example": 2,
         "num_labels": 3,
         # transformers would set it in the first step, and torch.compile would start anew in the second.
         "problem_type": "single_label_classification",

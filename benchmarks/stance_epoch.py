@@ -15,8 +15,8 @@ Examples are put together and padded inside the time that is measured, as in tra
 AdamW. Each round is an epoch with an order of its own, so that nothing prepared for one number of tokens serves again
 by chance; the four ways take turns in it, and all figures are medians over the rounds. All batches are run of the first
 two ways. Of the others it is an evenly spaced sample, scaled by the tokens of the epoch's batches and of the sample's:
-those of the distinct texts of each batch (or of all), up to the setting's `max_sentence_words`. The tokens that are
-reported are those that reach the encoder, so that `word_dropout` counts too.
+those of the distinct texts of each batch (or of all), up to the setting's `max_sentence_tokens`. The tokens that are
+reported are those that reach the encoder, so that `token_dropout` counts too.
 
 With `--data_dir` the pairs are the training split of `run_stance.py`, which has the held-out topics taken out. Without
 it they are synthetic, with the counts of FNC-1's whole training file: 1,683 bodies, whose lengths have its median,
@@ -100,7 +100,7 @@ class Setting:
         }
 
     def _model(self, options: dict[str, Any]) -> DSAForSequenceClassification:
-        options = {"sentences_per_row": 2, "num_labels": len(LABEL_NAMES), **options}
+        options = {"sentences_per_example": 2, "num_labels": len(LABEL_NAMES), **options}
         config = DSAConfig.from_pretrained(setting_folder(self.name), **options)
         vectors = self.pairs.vectors
         model = build_model(DSAForSequenceClassification, config, self.pairs.tokenizer, vectors, seed=0)
@@ -144,7 +144,7 @@ def measure(setting: Setting, rounds: int, sample: int) -> list[dict[str, Any]]:
         rounds: Epochs.
         sample: Batches that are run of an epoch in random order.
     """
-    limit = setting.once.config.max_sentence_words
+    limit = setting.once.config.max_sentence_tokens
     epochs = [setting.pairs.epoch(number, setting.batch_size, sample, limit) for number in range(rounds)]
     setting.step("grouped", epochs[-1], epochs[-1]["grouped"].measured[0].tolist())  # to warm up
     measured = alternate({way: setting.competitor(way) for way in WAYS}, epochs, setting.name)

@@ -161,11 +161,11 @@ def measure(config: DSAConfig, batches: Batches, bf16: bool) -> tuple[dict[str, 
     product = make_product()
 
     def encode(batch: Batch) -> object:
-        return ours.dsa(**batch.packed, output_words=False)
+        return ours.dsa(**batch.packed, output_tokens=False)
 
     encoders = {
         OURS: encoder(encode),
-        FOLDED: encoder(lambda batch: folded.dsa(**batch.packed, output_words=False)),
+        FOLDED: encoder(lambda batch: folded.dsa(**batch.packed, output_tokens=False)),
         PADDED: encoder(lambda batch: [padded.encode(*side) for side in batch.padded]),
         PRODUCT: product,
     }

@@ -61,10 +61,10 @@ class DSAConfigFields(PreTrainedConfig):
         0.005, "Tokens without a pre-trained word vector are drawn from U(-a, a) [a].", NOT_NEGATIVE
     )
     embedding_dropout: float | int = config_field(0.3, "Dropout rate on the word vectors.", RATE)
-    word_dropout: float | int = config_field(
+    token_dropout: float | int = config_field(
         0.0, "Rate at which tokens of the vocabulary are left out of a training batch, wherever they stand in it.", RATE
     )
-    max_sentence_words: int | None = config_field(
+    max_sentence_tokens: int | None = config_field(
         None, "Tokens of a sentence that the model reads, from its first; None reads all.", COUNT_OR_NONE
     )
 
@@ -91,8 +91,8 @@ class DSAConfigFields(PreTrainedConfig):
         150, "Channels of a dense branch's first layer, whose kernel is 1 [d_1].", COUNT
     )
     growth_size: int = config_field(75, "Channels of each dense layer [d_l].", COUNT)
-    normalize_words: bool = config_field(True, "L2-normalise every encoded token x_i^c.")
-    word_norm: float | int = config_field(
+    normalize_tokens: bool = config_field(True, "L2-normalise every encoded token x_i^c.")
+    token_norm: float | int = config_field(
         1.0, "Length of a normalised token (1 in the paper). It sets the scale that enters the pooling.", POSITIVE
     )
 
@@ -116,10 +116,10 @@ class DSAConfigFields(PreTrainedConfig):
     attention_penalty: float | int = config_field(
         0.0, "Structured self-attention: coefficient of ||A A^T - I||_F^2 in the loss (0.3 in its paper).", NOT_NEGATIVE
     )
-    latent: Literal["word", "sentence"] = config_field(
-        "word",
-        'What has a latent variable z: each token ("word"), or each "sentence" (the paper\'s wording taken '
-        "literally: W_z has one row a position, so sentences need a longest length, `max_sentence_words`).",
+    latent: Literal["token", "sentence"] = config_field(
+        "token",
+        'What has a latent variable z: each "token", or each "sentence" (the paper\'s wording taken '
+        "literally: W_z has one row a position, so sentences need a longest length, `max_sentence_tokens`).",
     )
     latent_size: int = config_field(100, "Width of z.", COUNT)
     kl_weight: float | int = config_field(
@@ -131,7 +131,7 @@ class DSAConfigFields(PreTrainedConfig):
         0, "Samples of the prior at prediction; 0 takes its mean instead.", NOT_NEGATIVE
     )
 
-    sentences_per_row: Literal[1, 2] = config_field(1, "1 for a classifier of sentences, 2 for one of pairs.")
+    sentences_per_example: Literal[1, 2] = config_field(1, "1 for a classifier of sentences, 2 for one of pairs.")
     pair_features: list[str] | tuple[str, ...] = config_field(
         ("first", "second", "difference", "product"),
         'What the classifier sees of a pair [p, h], in this order: "first" (p), "second" (h), '

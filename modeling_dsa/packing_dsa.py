@@ -21,15 +21,15 @@ _RECTANGLE_TOKENS = (1 << 16) - 1  # CUDA's longest batch, too; of one rectangle
 class Packing:
     """Which packed row belongs to which sentence, and which sentence to which row of the batch.
 
-    A batch of B rows holds B * sentences_per_row sentences; U of them are distinct, with N words in all.
+    A batch of B rows holds B * sentences_per_example sentences; U of them are distinct, with N words in all.
 
     Attributes:
         lengths: Words of each distinct sentence, in packed order. (U,)
         offsets: Index of each distinct sentence's first word. (U,)
-        sentence_of_word: The distinct sentence of each packed word, ascending. (N,)
-        sentence_of_row: The distinct sentence at each place of the batch. (B, sentences_per_row)
+        sentence_of_token: The distinct sentence of each packed word, ascending. (N,)
+        sentence_of_example: The distinct sentence at each place of the batch. (B, sentences_per_example)
         flat_index: Index in the flattened (B * words) batch of each real word, copies of a sentence included.
-        segment_of_token: Which of the batch's B * sentences_per_row sentences each of these words belongs to.
+        segment_of_token: Which of the batch's B * sentences_per_example sentences each of these words belongs to.
         packed_index: The packed word at each of these places.
         batch_shape: (B, words).
         has_padding_segment: Whether the last sentence is none, but collects padding and separators, so that shapes
@@ -38,8 +38,8 @@ class Packing:
 
     lengths: Tensor
     offsets: Tensor
-    sentence_of_word: Tensor
-    sentence_of_row: Tensor
+    sentence_of_token: Tensor
+    sentence_of_example: Tensor
     flat_index: Tensor
     segment_of_token: Tensor
     packed_index: Tensor
@@ -49,8 +49,8 @@ class Packing:
     @property
     def positions(self) -> Tensor:
         """Place of each packed word in its sentence, from 0. (N,)"""
-        return torch.arange(self.sentence_of_word.shape[0], device=self.offsets.device) - self.offsets.index_select(
-            0, self.sentence_of_word
+        return torch.arange(self.sentence_of_token.shape[0], device=self.offsets.device) - self.offsets.index_select(
+            0, self.sentence_of_token
         )
 
     def split_by_class(self, classes: Tensor, count: int) -> tuple[Tensor, Tensor, Tensor, "Packing"]:
@@ -66,23 +66,23 @@ class Packing:
         """
         if self.has_padding_segment:  # copies are apart already
             new = torch.arange(self.lengths.shape[0], device=classes.device)
-            words = torch.arange(self.sentence_of_word.shape[0], device=classes.device)
-            of_slots = classes.repeat_interleave(self.sentence_of_row.shape[1])
+            words = torch.arange(self.sentence_of_token.shape[0], device=classes.device)
+            of_slots = classes.repeat_interleave(self.sentence_of_example.shape[1])
             return torch.cat([of_slots, of_slots.new_zeros(1)]), new, words, self
-        keys, new_of_row = torch.unique(self.sentence_of_row * count + classes[:, None], return_inverse=True)
+        keys, new_of_row = torch.unique(self.sentence_of_example * count + classes[:, None], return_inverse=True)
         sentences = keys.div(count, rounding_mode="floor")  # (V,)
         lengths = self.lengths.index_select(0, sentences)
         offsets = lengths.cumsum(0) - lengths
-        sentence_of_word = torch.repeat_interleave(lengths)  # (M,)
+        sentence_of_token = torch.repeat_interleave(lengths)  # (M,)
         shift = self.offsets.index_select(0, sentences) - offsets
-        words = torch.arange(sentence_of_word.shape[0], device=shift.device) + shift.index_select(0, sentence_of_word)
-        old_of_place = self.sentence_of_word.index_select(0, self.packed_index)
+        words = torch.arange(sentence_of_token.shape[0], device=shift.device) + shift.index_select(0, sentence_of_token)
+        old_of_place = self.sentence_of_token.index_select(0, self.packed_index)
         new_of_place = new_of_row.flatten().index_select(0, self.segment_of_token)
         packing = Packing(
             lengths=lengths,
             offsets=offsets,
-            sentence_of_word=sentence_of_word,
-            sentence_of_row=new_of_row,
+            sentence_of_token=sentence_of_token,
+            sentence_of_example=new_of_row,
             flat_index=self.flat_index,
             segment_of_token=self.segment_of_token,
             packed_index=self.packed_index - self.offsets[old_of_place] + offsets[new_of_place],
@@ -90,7 +90,7 @@ class Packing:
         )
         return keys % count, sentences, words, packing
 
-    def gapped_rows(self, gap: int, block: slice = slice(None)) -> tuple[Tensor, int]:
+    def gapped_indices(self, gap: int, block: slice = slice(None)) -> tuple[Tensor, int]:
         """Rows for the words when `gap` empty rows stand between neighbouring sentences, and the number of rows.
 
         A window that reaches at most `gap` rows to each side then never sees two sentences.
@@ -99,7 +99,7 @@ class Packing:
             gap: Empty rows between two sentences.
             block: Only these words, one or more; their rows then start from 0.
         """
-        words = self.sentence_of_word[block]
+        words = self.sentence_of_token[block]
         rows = torch.arange(words.shape[0], device=words.device) + gap * words  # (N,)
         if block.stop is None:
             return rows, words.shape[0] + gap * (self.lengths.shape[0] - 1)
@@ -117,7 +117,7 @@ class Packing:
             place = torch.arange(self.batch_shape[1], device=self.lengths.device)
             lengths = self.lengths[:-1].clamp(min=1)  # no sentence is empty: a softmax over nothing is no number
             words = self.offsets[:-1, None] + place  # (sentences, words)
-            return [(words.clamp(max=self.sentence_of_word.shape[0] - 1), place < lengths[:, None])]
+            return [(words.clamp(max=self.sentence_of_token.shape[0] - 1), place < lengths[:, None])]
         lengths, order = self.lengths.sort(descending=True)
         sizes = lengths.tolist()
         groups, start = [], 0
@@ -131,7 +131,7 @@ class Packing:
             place = torch.arange(longest, device=lengths.device)
             inside = place < lengths[start:end, None]  # (sentences, words)
             words = self.offsets[order[start:end], None] + place  # (sentences, words)
-            groups.append((words.clamp(max=self.sentence_of_word.shape[0] - 1), inside))
+            groups.append((words.clamp(max=self.sentence_of_token.shape[0] - 1), inside))
             start = end
         return groups
 
@@ -145,13 +145,13 @@ class Packing:
         if self.has_padding_segment:
             sentences, longest = rectangles[0][0].shape
             # The rest gets some finite values, which nothing reads.
-            rows = self.sentence_of_word.clamp(max=sentences - 1) * longest + self.positions.clamp(max=longest - 1)
+            rows = self.sentence_of_token.clamp(max=sentences - 1) * longest + self.positions.clamp(max=longest - 1)
             return values[0].flatten(0, 1).index_select(0, rows)
         rows = torch.cat([words[inside] for words, inside in rectangles]).argsort()
         found = [value[inside] for value, (_, inside) in zip(values, rectangles, strict=True)]
         return torch.cat(found).index_select(0, rows)
 
-    def unpack_words(self, packed: Tensor) -> Tensor:
+    def unpack_tokens(self, packed: Tensor) -> Tensor:
         """Put the rows of packed words (N, width) back in their places; all other places are 0. (B, words, width)"""
         batch, words = self.batch_shape
         flat = packed.new_zeros(batch * words, packed.shape[-1])
@@ -162,13 +162,13 @@ class Packing:
         return flat.view(batch, words, packed.shape[-1])
 
     def unpack_sentences(self, packed: Tensor) -> Tensor:
-        """Give each place of the batch its sentence's vector. (U, width) -> (B, sentences_per_row, width)"""
-        return F.embedding(self.sentence_of_row, packed)
+        """Give each place of the batch its sentence's vector. (U, width) -> (B, sentences_per_example, width)"""
+        return F.embedding(self.sentence_of_example, packed)
 
     def softmax(self, scores: Tensor) -> Tensor:
         """Softmax over the words of each sentence. (heads, N) -> (heads, N)"""
         heads, sentences = scores.shape[0], self.lengths.shape[0]
-        index = self.sentence_of_word.expand_as(scores)  # (heads, N)
+        index = self.sentence_of_token.expand_as(scores)  # (heads, N)
         # The shift only guards against overflow and cancels, so no gradient needs to pass through it.
         highest = scores.new_full((heads, sentences), -torch.inf)
         highest = highest.scatter_reduce(1, index, scores.detach(), "amax")  # (heads, U)
@@ -184,7 +184,7 @@ class Packing:
         heads, words = weights.shape
         if self.has_padding_segment:
             total = values.new_zeros(heads, self.lengths.shape[0], values.shape[-1])
-            return total.index_add(1, self.sentence_of_word, weights[:, :, None] * values)
+            return total.index_add(1, self.sentence_of_token, weights[:, :, None] * values)
         rows = torch.arange(heads * words, device=values.device)
         starts = torch.arange(heads, device=values.device)[:, None] * words + self.offsets  # (heads, U)
         total = F.embedding_bag(
@@ -210,51 +210,51 @@ def split_pairs(
     first separator. Separators and padding belong to no sentence.
 
     Returns:
-        `is_word` (B, words) and `is_second` (B, words), both bool.
+        `is_token` (B, words) and `is_second` (B, words), both bool.
     """
     if attention_mask is not None:
-        is_word = attention_mask.bool()
+        is_token = attention_mask.bool()
     elif pad_token_id is not None:
-        is_word = input_ids != pad_token_id
+        is_token = input_ids != pad_token_id
     else:
-        is_word = torch.ones_like(input_ids, dtype=torch.bool)
-    is_second = torch.zeros_like(is_word)
+        is_token = torch.ones_like(input_ids, dtype=torch.bool)
+    is_second = torch.zeros_like(is_token)
     if sep_token_id is not None:
-        is_separator = (input_ids == sep_token_id) & is_word
+        is_separator = (input_ids == sep_token_id) & is_token
         is_second = is_separator.cumsum(1) > 0
-        is_word = is_word & ~is_separator
+        is_token = is_token & ~is_separator
     if token_type_ids is not None:
-        marked = (token_type_ids > 0) & is_word
+        marked = (token_type_ids > 0) & is_token
         is_second = marked | (is_second & ~marked.any(1, keepdim=True))  # onnxruntime has no `where` of booleans
-    return is_word, is_second
+    return is_token, is_second
 
 
 def pack(
     input_ids: Tensor | None,
-    is_word: Tensor,
+    is_token: Tensor,
     is_second: Tensor | None,
     deduplicate: bool,
-    max_sentence_words: int | None = None,
+    max_sentence_tokens: int | None = None,
     left_out: Tensor | None = None,
 ) -> tuple[Tensor, Packing]:
     """Pack the real words of a batch.
 
     Args:
         input_ids: Token ids, (B, words); needed only to find equal sentences.
-        is_word: Real words, (B, words).
+        is_token: Real words, (B, words).
         is_second: Words of the second sentence of a row, (B, words), or None where a row is one sentence.
         deduplicate: Keep the first of several equal sentences only.
-        max_sentence_words: Leave out what stands behind so many words of a sentence.
+        max_sentence_tokens: Leave out what stands behind so many words of a sentence.
         left_out: Then leave out these words too, (B, words).
 
     Returns:
         The place in the flattened batch of each packed word, (N,), and the [`Packing`].
     """
     if torch.compiler.is_compiling():
-        return _pack_static_shapes(is_word, is_second, max_sentence_words, left_out)
-    batch, width = is_word.shape
+        return _pack_static_shapes(is_token, is_second, max_sentence_tokens, left_out)
+    batch, width = is_token.shape
     per_row = 1 if is_second is None else 2
-    places = is_word.flatten().nonzero().squeeze(1)  # (all words,)
+    places = is_token.flatten().nonzero().squeeze(1)  # (all words,)
     sentence = places.div(width, rounding_mode="floor") * per_row
     if is_second is not None:
         sentence = sentence + is_second.flatten()[places]
@@ -262,8 +262,8 @@ def pack(
         sentence, order = sentence.sort(stable=True)
         places = places[order]
     count = batch * per_row
-    if max_sentence_words is not None:
-        read = _lay_out(sentence, count)[2] < max_sentence_words
+    if max_sentence_tokens is not None:
+        read = _lay_out(sentence, count)[2] < max_sentence_tokens
         places, sentence = places[read], sentence[read]
     if left_out is not None:
         kept = ~left_out.flatten()[places]
@@ -276,15 +276,15 @@ def pack(
         original = _first_equal(input_ids.flatten()[places], sentence, position, lengths, starts)  # (count,)
         kept = original == number
         number = (kept.cumsum(0) - 1)[original]  # (count,)
-        kept_words = kept[sentence]
-        packed_places, packed_sentence = places[kept_words], number[sentence[kept_words]]
+        kept_tokens = kept[sentence]
+        packed_places, packed_sentence = places[kept_tokens], number[sentence[kept_tokens]]
         lengths = lengths[kept]
     offsets = lengths.cumsum(0) - lengths
     packing = Packing(
         lengths=lengths,
         offsets=offsets,
-        sentence_of_word=packed_sentence,
-        sentence_of_row=number.view(batch, per_row),
+        sentence_of_token=packed_sentence,
+        sentence_of_example=number.view(batch, per_row),
         flat_index=places,
         segment_of_token=sentence,
         packed_index=offsets[number[sentence]] + position,
@@ -294,24 +294,24 @@ def pack(
 
 
 def _pack_static_shapes(
-    is_word: Tensor, is_second: Tensor | None, max_sentence_words: int | None, left_out: Tensor | None
+    is_token: Tensor, is_second: Tensor | None, max_sentence_tokens: int | None, left_out: Tensor | None
 ) -> tuple[Tensor, Packing]:
     """`pack` with shapes that depend on the batch's shape alone. (B * words,) and the [`Packing`]"""
-    batch, width = is_word.shape
-    parts = [is_word] if is_second is None else [is_word & ~is_second, is_word & is_second]
-    belongs = torch.stack(parts, dim=1)  # (B, sentences_per_row, words)
-    if max_sentence_words is not None:
-        belongs = belongs & (belongs.cumsum(2) <= max_sentence_words)
+    batch, width = is_token.shape
+    parts = [is_token] if is_second is None else [is_token & ~is_second, is_token & is_second]
+    belongs = torch.stack(parts, dim=1)  # (B, sentences_per_example, words)
+    if max_sentence_tokens is not None:
+        belongs = belongs & (belongs.cumsum(2) <= max_sentence_tokens)
     if left_out is not None:
         belongs = belongs & ~left_out[:, None]
     rest = ~belongs.any(1)  # (B, words)
     lengths = torch.cat([belongs.sum(2).flatten(), rest.sum()[None]])  # (U,)
     offsets = lengths.cumsum(0) - lengths
-    slots = torch.arange(batch * len(parts), device=is_word.device).view(batch, len(parts))
+    slots = torch.arange(batch * len(parts), device=is_token.device).view(batch, len(parts))
     slot = torch.where(rest, batch * len(parts), (belongs * slots[:, :, None]).sum(1)).flatten()  # (B * words,)
     position = torch.where(rest, rest.flatten().cumsum(0).view_as(rest), (belongs.cumsum(2) * belongs).sum(1)) - 1
     packed_index = offsets[slot] + position.flatten()  # (B * words,)
-    number = torch.arange(batch * width, device=is_word.device)
+    number = torch.arange(batch * width, device=is_token.device)
     places = torch.zeros_like(number).scatter(0, packed_index, number)  # of each packed word
     if torch.onnx.is_in_onnx_export():  # ONNX has shapes that depend on the words: the rest is left out
         count = offsets[-1].clamp(min=1).item()  # of the rest, one row where there are no words
@@ -323,8 +323,8 @@ def _pack_static_shapes(
     packing = Packing(
         lengths=lengths,
         offsets=offsets,
-        sentence_of_word=slot[places],
-        sentence_of_row=slots,
+        sentence_of_token=slot[places],
+        sentence_of_example=slots,
         flat_index=number,
         segment_of_token=slot,
         packed_index=packed_index,
@@ -350,7 +350,7 @@ def _first_equal(ids: Tensor, sentence: Tensor, position: Tensor, lengths: Tenso
     (words,), (words,), (words,), (sentences,), (sentences,) -> (sentences,)
     """
     numbers = torch.arange(lengths.shape[0], device=lengths.device)
-    hashes = lengths.scatter_add(0, sentence, _hash_words(ids, position))  # (sentences,)
+    hashes = lengths.scatter_add(0, sentence, _hash_tokens(ids, position))  # (sentences,)
     distinct, group = torch.unique(hashes, return_inverse=True)
     first = numbers.new_full(distinct.shape, lengths.shape[0]).scatter_reduce(0, group, numbers, "amin")
     found = first[group]  # (sentences,)
@@ -360,7 +360,7 @@ def _first_equal(ids: Tensor, sentence: Tensor, position: Tensor, lengths: Tenso
     return torch.where(unequal, numbers, found)
 
 
-def _hash_words(ids: Tensor, position: Tensor) -> Tensor:
+def _hash_tokens(ids: Tensor, position: Tensor) -> Tensor:
     """A number for each word at its place, (words,), (words,) -> (words,); int64 wraps around."""
     mixed = ids * 0x2545F4914F6CDD1D + position * 0x5851F42D4C957F2D
     mixed = (mixed ^ (mixed >> 32)) * 0x369DEA0F31A53F85

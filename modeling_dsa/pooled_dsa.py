@@ -44,6 +44,6 @@ def at_least_float32(tensor: Tensor) -> Tensor:
     return tensor.float() if tensor.dtype in (torch.bfloat16, torch.float16) else tensor
 
 
-def sum_words(weights: Tensor, words: Tensor, packing: Packing) -> Tensor:
+def sum_tokens(weights: Tensor, words: Tensor, packing: Packing) -> Tensor:
     """Each head's weighted sum of the same words, s = H a. (heads, N), (N, d_c) -> (U, heads * d_c)"""
     return packing.weighted_sum(weights, at_least_float32(words)).transpose(0, 1).flatten(1).to(words.dtype)

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from .config_fields_dsa import DSAConfigFields
 from .layers_dsa import RowConv1d, convolve_rows, in_blocks
 from .packing_dsa import Packing
-from .pooled_dsa import Pooled, at_least_float32, sum_words
+from .pooled_dsa import Pooled, at_least_float32, sum_tokens
 from .systems_dsa import Pooling
 from .variational_dsa import PairwisePooling, VariationalSelfAttention
 
@@ -42,11 +42,11 @@ def dynamic_routing(values: Tensor, packing: Packing, iterations: int, scale: fl
 def _agreement(values: Tensor, vectors: Tensor, packing: Packing) -> Tensor:
     """x_hat_{j|i} . z_j. (heads, N, d_o), (heads, U, d_o) -> (heads, N)"""
 
-    def of_words(block: slice) -> Tensor:
-        of_sentence = vectors.index_select(1, packing.sentence_of_word[block])  # (heads, words, d_o)
+    def of_tokens(block: slice) -> Tensor:
+        of_sentence = vectors.index_select(1, packing.sentence_of_token[block])  # (heads, words, d_o)
         return (values[:, block] * of_sentence).sum(-1).t()  # (words, heads)
 
-    return in_blocks(of_words, packing.sentence_of_word).t()
+    return in_blocks(of_tokens, packing.sentence_of_token).t()
 
 
 class HeadsProjection(RowConv1d):
@@ -140,7 +140,7 @@ class MeanPooling(Pooling):
     def forward(self, words: Tensor, packing: Packing, classes: Tensor | None = None) -> Pooled:
         """(N, d_c) -> vectors (1, U, d_c) and the weights, (1, N)."""
         weights = packing.softmax(at_least_float32(words).new_zeros(1, words.shape[0]))
-        return Pooled(sum_words(weights, words, packing)[None], [weights], packing)
+        return Pooled(sum_tokens(weights, words, packing)[None], [weights], packing)
 
 
 class MaxPooling(Pooling):
@@ -154,7 +154,7 @@ class MaxPooling(Pooling):
 
     def forward(self, words: Tensor, packing: Packing, classes: Tensor | None = None) -> Pooled:
         """(N, d_c) -> vectors (1, U, d_c) and the weights, (1, N)."""
-        sentences = packing.sentence_of_word
+        sentences = packing.sentence_of_token
         index = sentences[:, None].expand_as(words)
         lowest = words.new_full((packing.lengths.shape[0], words.shape[1]), -torch.inf)
         highest = lowest.scatter_reduce(0, index, words, "amax")  # (U, d_c)
@@ -201,7 +201,7 @@ class StructuredSelfAttention(Pooling):
         """(N, d_c) -> vectors (1, U, r * d_c), the weights, (r, N), and the penalty."""
         scores = self.score(torch.tanh(self.hidden(words))).t()  # (r, N)
         weights = packing.softmax(at_least_float32(scores))
-        vectors = sum_words(weights, words, packing)  # (U, r * d_c)
+        vectors = sum_tokens(weights, words, packing)  # (U, r * d_c)
         overlaps = packing.weighted_sum(weights, weights.t())  # (r, U, r) A A^T
         identity = torch.eye(weights.shape[0], dtype=overlaps.dtype, device=overlaps.device)[:, None]
         return Pooled(vectors[None], [weights], packing, penalty=(overlaps - identity).square().sum((0, 2)))

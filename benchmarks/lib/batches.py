@@ -48,7 +48,7 @@ def prepare_pairs(pairs: Pairs, embedding_size: int = 300) -> tuple[DSAConfig, W
         "vocab_size": len(tokenizer),
         "embedding_size": embedding_size,
         "unknown_init_range": 0.5,  # vectors as long as GloVe's
-        "sentences_per_row": 2,
+        "sentences_per_example": 2,
         "num_labels": 3,
     }
     return DSAConfig(**options), tokenizer

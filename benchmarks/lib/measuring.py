@@ -101,7 +101,7 @@ def encode_and_backpropagate(model: DSAModel, batch: Mapping[str, Tensor]) -> No
 
     Without an encoder and with mean pooling there is nothing to send it to.
     """
-    outputs = model(**batch, output_words=False)
+    outputs = model(**batch, output_tokens=False)
     vectors = [outputs.pooler_output, outputs.second_pooler_output]
     loss = sum(vector.square().sum() for vector in vectors if vector is not None)
     if outputs.kl is not None:

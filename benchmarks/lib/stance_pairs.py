@@ -82,7 +82,7 @@ class Pass:
         examples: What the batches are made of.
         measured: The batches that are run, as indices of examples.
         batches: Batches in the whole epoch.
-        tokens: Tokens that the model reads in it, before `word_dropout`.
+        tokens: Tokens that the model reads in it, before `token_dropout`.
         measured_tokens: Those in the batches that are run.
     """
 

@@ -65,7 +65,7 @@ class DSAConfig(DSAConfigFields):
     def classifier_input_size(self) -> int:
         """Width of what the classifier sees of a row."""
         size, heads = self.sentence_embedding_size, self.num_attention_heads
-        if self.sentences_per_row == 1:
+        if self.sentences_per_example == 1:
             return size
         cosines = 1 + heads if heads > 1 else 1
         return sum(cosines if name == "cosine" else size for name in self.pair_features)

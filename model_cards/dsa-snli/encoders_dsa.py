@@ -57,10 +57,10 @@ class DenseCNN(Encoder):
     def forward(self, words: Tensor, packing: Packing, output_hidden_states: bool) -> tuple[Tensor, list[Tensor]]:
         """X^0 (N, d_0) -> X^c (N, d_c) and, when asked, Phi_k(X^0) of each branch, (N, d_1 + L * d_l)."""
         if output_hidden_states:
-            return self._encode(words, *packing.gapped_rows(self.gap), output_hidden_states)
+            return self._encode(words, *packing.gapped_indices(self.gap), output_hidden_states)
 
         def encode(block: slice) -> Tensor:
-            return self._encode(words[block], *packing.gapped_rows(self.gap, block))[0]
+            return self._encode(words[block], *packing.gapped_indices(self.gap, block))[0]
 
         return in_blocks(encode, words, self.reach), []
 
@@ -122,7 +122,7 @@ class KimCNN(GradientCheckpointingLayer, Encoder):
 
     def forward(self, words: Tensor, packing: Packing, output_hidden_states: bool) -> tuple[Tensor, list[Tensor]]:
         """(N, d_0) -> (N, d_c)"""
-        places, total = packing.gapped_rows(self.gap)
+        places, total = packing.gapped_indices(self.gap)
         rows = words.new_zeros(padded_count(total), words.shape[1]).index_copy_(0, places, words)  # (rows, d_0)
         maps = [convolution(rows) for convolution in self.convolutions]
         return torch.cat(maps, dim=1).index_select(0, places), []
@@ -161,7 +161,7 @@ class BiLSTM(GradientCheckpointingLayer, Encoder):
                 "dimension static."
             )
         rectangles = packing.rectangles()
-        last_of_sentence = (packing.offsets + packing.lengths - 1).index_select(0, packing.sentence_of_word)
+        last_of_sentence = (packing.offsets + packing.lengths - 1).index_select(0, packing.sentence_of_token)
         mirrored = last_of_sentence - packing.positions  # (N,) the word's place when its sentence is read backwards
         states = []
         rows = words

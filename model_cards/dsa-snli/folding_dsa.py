@@ -92,7 +92,7 @@ class FoldedDenseCNN(nn.Module):
         """Ids of packed words (N,) -> X^c (N, d_c)"""
 
         def encode(block: slice) -> Tensor:
-            return self._encode(ids[block], *packing.gapped_rows(self.gap, block))
+            return self._encode(ids[block], *packing.gapped_indices(self.gap, block))
 
         return in_blocks(encode, ids, self.reach)
 

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from .config_fields_dsa import DSAConfigFields
 
-BLOCK_WORDS = 1536  # Measured on two cores with 1 MB of cache each: 2,048 is as good, 1,024 and 4,096 are slower.
+BLOCK_TOKENS = 1536  # Measured on two cores with 1 MB of cache each: 2,048 is as good, 1,024 and 4,096 are slower.
 
 
 def in_blocks(compute: Callable[[slice], Tensor], words: Tensor, reach: int = 0) -> Tensor:
@@ -26,10 +26,10 @@ def in_blocks(compute: Callable[[slice], Tensor], words: Tensor, reach: int = 0)
         (N, width)
     """
     in_one = torch.is_grad_enabled() or torch.compiler.is_compiling() or words.device.type != "cpu"
-    if in_one or words.shape[0] <= BLOCK_WORDS:
+    if in_one or words.shape[0] <= BLOCK_TOKENS:
         return compute(slice(None))
     count, found = words.shape[0], None
-    size = -(-count // -(-count // BLOCK_WORDS))  # blocks of one size
+    size = -(-count // -(-count // BLOCK_TOKENS))  # blocks of one size
     for start in range(0, count, size):
         first, end = max(start - reach, 0), min(start + size, count)
         rows = compute(slice(first, min(end + reach, count)))  # (words of the slice, width)

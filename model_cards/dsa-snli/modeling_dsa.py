@@ -260,7 +260,7 @@ class DSAModel(DSAPreTrainedModel):
         (batch, tokens) twice -> (batch, m * d_o)
         """
         with without_samples():
-            outputs = self(input_ids, attention_mask=attention_mask, output_words=False, return_dict=True)
+            outputs = self(input_ids, attention_mask=attention_mask, output_tokens=False, return_dict=True)
         return cast(Tensor, outputs.pooler_output)
 
     @can_return_tuple
@@ -273,7 +273,7 @@ class DSAModel(DSAPreTrainedModel):
         labels: Tensor | None = None,
         output_attentions: bool | None = None,
         output_hidden_states: bool | None = None,
-        output_words: bool = True,
+        output_tokens: bool = True,
         **_: Any,
     ) -> DSAModelOutput:
         """Encode the sentences of a batch. Each is encoded as if it were alone.
@@ -282,13 +282,13 @@ class DSAModel(DSAPreTrainedModel):
             input_ids: Word ids. (batch, words)
             attention_mask: 1 for real words, 0 for padding on any side; without it, `pad_token_id` is padding.
                 (batch, words)
-            token_type_ids: 1 for the words of a row's second sentence. Read where `config.sentences_per_row` is 2;
+            token_type_ids: 1 for the words of a row's second sentence. Read where `config.sentences_per_example` is 2;
                 a row without a 1 is split at its first separator. (batch, words)
             inputs_embeds: Word vectors in place of `input_ids`. (batch, words, d_0)
             labels: Classes, which the posterior of variational attention sees in training; nothing else does. (batch,)
             output_attentions: Also return the attention weights.
             output_hidden_states: Also return all layers' words.
-            output_words: Return `last_hidden_state`; without it nothing is as large as the padded batch.
+            output_tokens: Return `last_hidden_state`; without it nothing is as large as the padded batch.
             **_: Taken for transformers' sake and not used.
 
         Returns:
@@ -310,7 +310,7 @@ class DSAModel(DSAPreTrainedModel):
             encoded, states = folded(cast(Tensor, input_ids).flatten()[index], packing), []  # (N, d_c)
         else:
             encoded, states = self._encode(input_ids, inputs_embeds, index, packing, output_hidden_states)
-        if self.config.normalize_words:
+        if self.config.normalize_tokens:
             encoded = self._normalize(encoded)
         pooled = self.pooling(encoded, packing, labels)
 
@@ -318,13 +318,13 @@ class DSAModel(DSAPreTrainedModel):
         vectors = samples.mean(0)  # (batch, 1 or 2, m * d_o)
         hidden_states = attentions = attentions_std = None
         if output_hidden_states:
-            hidden_states = tuple(packing.unpack_words(hidden) for hidden in (*states, encoded))
+            hidden_states = tuple(packing.unpack_tokens(hidden) for hidden in (*states, encoded))
         if output_attentions:
             attentions = tuple(_unpack_weights(weights, pooled.packing) for weights in pooled.attentions)
             if pooled.attentions_std is not None:
                 attentions_std = _unpack_weights(pooled.attentions_std, pooled.packing)
         return DSAModelOutput(
-            last_hidden_state=packing.unpack_words(encoded) if output_words else None,
+            last_hidden_state=packing.unpack_tokens(encoded) if output_tokens else None,
             pooler_output=vectors[:, 0],
             second_pooler_output=vectors[:, 1] if vectors.shape[1] == 2 else None,
             vector_samples=samples if samples.shape[0] > 1 else None,
@@ -349,16 +349,16 @@ class DSAModel(DSAPreTrainedModel):
         if ids is None:  # only the mask and the token types can say what an example holds
             embeds = cast(Tensor, inputs_embeds)
             ids, pad_token_id, sep_token_id = embeds.new_zeros(embeds.shape[:2]), None, None
-        is_word, is_second = split_pairs(ids, attention_mask, token_type_ids, pad_token_id, sep_token_id)
+        is_token, is_second = split_pairs(ids, attention_mask, token_type_ids, pad_token_id, sep_token_id)
         left_out = None
-        if self.training and self.config.word_dropout and input_ids is not None:
-            left_out = (torch.rand(self.config.vocab_size, device=ids.device) < self.config.word_dropout)[input_ids]
+        if self.training and self.config.token_dropout and input_ids is not None:
+            left_out = (torch.rand(self.config.vocab_size, device=ids.device) < self.config.token_dropout)[input_ids]
         return pack(
             input_ids,
-            is_word,
-            is_second if self.config.sentences_per_row == 2 else None,
+            is_token,
+            is_second if self.config.sentences_per_example == 2 else None,
             deduplicate=self.config.deduplicate_sentences,
-            max_sentence_words=self.config.max_sentence_words,
+            max_sentence_tokens=self.config.max_sentence_tokens,
             left_out=left_out,
         )
 
@@ -385,16 +385,16 @@ class DSAModel(DSAPreTrainedModel):
         return encoded, [words, *states]
 
     def _normalize(self, encoded: Tensor) -> Tensor:
-        """Give every encoded token the length `config.word_norm`. (N, d_c) -> (N, d_c)"""
+        """Give every encoded token the length `config.token_norm`. (N, d_c) -> (N, d_c)"""
         # Not in place, as a hook may hold what the encoder gave. The usual 1e-12 is 0 in half precision, and a word
         # vector may be 0.
         normalized = F.normalize(encoded, dim=-1, eps=1e-6)
-        return normalized if self.config.word_norm == 1 else normalized * self.config.word_norm
+        return normalized if self.config.token_norm == 1 else normalized * self.config.token_norm
 
 
 def _unpack_weights(weights: Tensor, packing: Packing) -> Tensor:
     """(heads, N) -> (batch, heads, words)"""
-    return packing.unpack_words(weights.t()).transpose(1, 2)
+    return packing.unpack_tokens(weights.t()).transpose(1, 2)
 
 
 def _sum_by_example(values: Tensor, packing: Packing) -> Tensor:
@@ -455,7 +455,7 @@ def pair_features(first: Tensor, second: Tensor, config: DSAConfig) -> Tensor:
 
 
 class DSAForSequenceClassification(DSAPreTrainedModel):
-    """A classifier of sentences, or of pairs seen as one label, by `config.sentences_per_row`.
+    """A classifier of sentences, or of pairs seen as one label, by `config.sentences_per_example`.
 
     A pair's features are those of heuristic matching, [p; h; |p - h|; p * h] (Section 4.1), or what the config says.
     """
@@ -510,7 +510,7 @@ class DSAForSequenceClassification(DSAPreTrainedModel):
             labels=labels,
             output_attentions=output_attentions,
             output_hidden_states=output_hidden_states,
-            output_words=False,
+            output_tokens=False,
             return_dict=True,
         )
         sampled_logits = self._sampled_logits(outputs)  # (samples, batch, num_labels)
@@ -554,7 +554,7 @@ class DSAForSequenceClassification(DSAPreTrainedModel):
             pair = (outputs.pooler_output, outputs.second_pooler_output)
             vectors = torch.stack([vector for vector in pair if vector is not None], dim=1)[None]
         features = vectors[:, :, 0].flatten(0, 1)  # (samples * batch, m * d_o)
-        if self.config.sentences_per_row == 2:
+        if self.config.sentences_per_example == 2:
             features = pair_features(features, vectors[:, :, 1].flatten(0, 1), self.config)
         if not self.config.classifier_hidden_sizes:
             features = dropout(features, self.config.classifier_dropout, self.training)
@@ -566,8 +566,8 @@ class DSAForNLI(DSAForSequenceClassification):
     """Natural language inference: the relation of a premise and a hypothesis, which stand in one row."""
 
     def __init__(self, config: DSAConfig) -> None:
-        if config.sentences_per_row != 2:
-            raise ValueError(f"DSAForNLI reads pairs: set sentences_per_row=2, got {config.sentences_per_row}.")
+        if config.sentences_per_example != 2:
+            raise ValueError(f"DSAForNLI reads pairs: set sentences_per_example=2, got {config.sentences_per_example}.")
         super().__init__(config)
 
 

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from .config_fields_dsa import DSAConfigFields
 from .packing_dsa import Packing
 from .pairwise_dsa import PairwiseSelfAttention
-from .pooled_dsa import Pooled, at_least_float32, sum_words
+from .pooled_dsa import Pooled, at_least_float32, sum_tokens
 from .systems_dsa import Encoder, Pooling
 
 # Samples disturb a new model's scores by about a fifth. With sigma = 1 they would be noise through most of a short run.
@@ -59,8 +59,8 @@ class PairwisePooling(Pooling):
         width = config.attention_hidden_size
         self.pairs = PairwiseSelfAttention(config, in_size, width)  # f_theta
         self.mean = nn.Linear(width, config.latent_size)  # l_1
-        self.latent_of_words = config.latent == "word"
-        positions = 1 if self.latent_of_words else cast(int, config.max_sentence_words)
+        self.latent_of_tokens = config.latent == "token"
+        positions = 1 if self.latent_of_tokens else cast(int, config.max_sentence_tokens)
         self.score = nn.Linear(config.latent_size, config.num_attention_heads * positions, bias=False)  # W^z
         self.heads = config.num_attention_heads
 
@@ -68,34 +68,36 @@ class PairwisePooling(Pooling):
     def validate(cls, config: DSAConfigFields, encoder: type[Encoder]) -> None:
         """A weight a position needs a number of positions."""
         super().validate(config, encoder)
-        if config.latent == "sentence" and config.max_sentence_words is None:
-            raise ValueError("latent 'sentence' has one weight a position: set max_sentence_words, the longest length.")
+        if config.latent == "sentence" and config.max_sentence_tokens is None:
+            raise ValueError(
+                "latent 'sentence' has one weight a position: set max_sentence_tokens, the longest length."
+            )
 
     def forward(self, words: Tensor, packing: Packing, classes: Tensor | None = None) -> Pooled:
         """(N, d_c) -> vectors (1, U, m * d_c) and the weights, (m, N)."""
         latents = self.mean(self.features(self.pairs(words, packing), packing))
         weights = self.attention(latents[None], packing)[0]  # (m, N)
-        return Pooled(sum_words(weights, words, packing)[None], [weights], packing)
+        return Pooled(sum_tokens(weights, words, packing)[None], [weights], packing)
 
     def features(self, pi: Tensor, packing: Packing) -> Tensor:
         """What has a latent variable of its own: each word or, as the mean of its words, each sentence.
 
         (N, width) -> (N or U, width)
         """
-        if self.latent_of_words:
+        if self.latent_of_tokens:
             return pi
         weights = packing.softmax(at_least_float32(pi).new_zeros(1, pi.shape[0]))
-        return sum_words(weights, pi, packing)
+        return sum_tokens(weights, pi, packing)
 
     def attention(self, latents: Tensor, packing: Packing) -> Tensor:
         """a = softmax(tanh(W^z z)). (samples, N or U, latent) -> (samples, m, N)"""
         scores = at_least_float32(torch.tanh(self.score(latents)))
-        if self.latent_of_words:
+        if self.latent_of_tokens:
             scores = scores.transpose(1, 2)  # (samples, m, N)
         else:
             scores = scores.view(*scores.shape[:2], self.heads, -1)  # (samples, U, m, positions)
             places = packing.positions.clamp(max=scores.shape[3] - 1)  # a packing's rest may be longer
-            scores = scores.permute(1, 3, 0, 2)[packing.sentence_of_word, places]  # (N, samples, m)
+            scores = scores.permute(1, 3, 0, 2)[packing.sentence_of_token, places]  # (N, samples, m)
             scores = scores.permute(1, 2, 0)
         return packing.softmax(scores.flatten(0, 1)).view_as(scores)
 
@@ -157,11 +159,11 @@ class VariationalSelfAttention(PairwisePooling):
                 f"Pooling 'variational' learns from the class of each row, but a label is {int(classes.min())}: leave "
                 "rows without a class out."
             )
-        classes, sentences, word_index, packing = packing.split_by_class(classes, self.class_vectors.in_features)
+        classes, sentences, token_index, packing = packing.split_by_class(classes, self.class_vectors.in_features)
         one_hot = F.one_hot(classes, self.class_vectors.in_features).to(seen.dtype)  # (V, classes)
         class_vectors = self.class_vectors(one_hot)  # (V, width)
-        if self.latent_of_words:
-            units, class_vectors = word_index, class_vectors.index_select(0, packing.sentence_of_word)  # (M, width)
+        if self.latent_of_tokens:
+            units, class_vectors = token_index, class_vectors.index_select(0, packing.sentence_of_token)  # (M, width)
         else:
             units = sentences
         joint = F.leaky_relu(seen.index_select(0, units) + class_vectors, self.negative_slope)  # (M or V, width)
@@ -169,10 +171,10 @@ class VariationalSelfAttention(PairwisePooling):
         mean_q = mean + self.posterior_mean(joint)
         log_std_q = log_std + self.posterior_log_std(joint)
         kl = kl_divergence(mean_q, log_std_q, mean, log_std)  # (M or V,)
-        if self.latent_of_words:
-            kl = kl.new_zeros(packing.lengths.shape[0]).index_add(0, packing.sentence_of_word, kl)  # (V,)
+        if self.latent_of_tokens:
+            kl = kl.new_zeros(packing.lengths.shape[0]).index_add(0, packing.sentence_of_token, kl)  # (V,)
         pooled = self._pool(
-            _sample(mean_q, log_std_q, self.training_samples), words.index_select(0, word_index), packing
+            _sample(mean_q, log_std_q, self.training_samples), words.index_select(0, token_index), packing
         )
         pooled.kl, pooled.kl_weight = kl, self._next_kl_weight()
         return pooled
@@ -183,7 +185,7 @@ class VariationalSelfAttention(PairwisePooling):
 
     def _pool(self, latents: Tensor, words: Tensor, packing: Packing) -> Pooled:
         weights = self.attention(latents.to(words.dtype), packing)  # (samples, m, N)
-        vectors = sum_words(weights.flatten(0, 1), words, packing)  # (U, samples * m * d_c)
+        vectors = sum_tokens(weights.flatten(0, 1), words, packing)  # (U, samples * m * d_c)
         vectors = vectors.view(packing.lengths.shape[0], latents.shape[0], -1).transpose(0, 1)  # (samples, U, m * d_c)
         spread = weights.std(0) if latents.shape[0] > 1 else None
         return Pooled(vectors, [weights.mean(0)], packing, attentions_std=spread)

@@ -77,7 +77,7 @@ def load_model(name: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
 
 def reads_pairs(model: PreTrainedModel) -> bool:
     """Whether a model judges a premise and a hypothesis, and not one sentence."""
-    return bool(model.config.sentences_per_row == 2)
+    return bool(model.config.sentences_per_example == 2)
 
 
 def read(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, first: str, second: str) -> Reading:

@@ -108,7 +108,7 @@ def _config_for(head: str, source: str | None) -> "DSAConfig":
         read_config(source)
         config = load_part("config", source, DSAConfig.from_pretrained)
     if head == "nli":
-        config.sentences_per_row = 2
+        config.sentences_per_example = 2
         if config.num_labels != len(NLI_LABELS):
             config.id2label = dict(enumerate(NLI_LABELS))
             config.label2id = {name: index for index, name in enumerate(NLI_LABELS)}

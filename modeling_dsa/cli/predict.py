@@ -64,7 +64,9 @@ def run(arguments: argparse.Namespace) -> int:
     if output is not None and output.exists() and Path(arguments.input).exists() and output.samefile(arguments.input):
         raise ValueError(f"{output} is the input: give another --output.")
     config = _classifier_config(arguments.model)
-    texts = open_texts(arguments.input, arguments.text_pair, arguments.text_column, pairs=config.sentences_per_row == 2)
+    texts = open_texts(
+        arguments.input, arguments.text_pair, arguments.text_column, pairs=config.sentences_per_example == 2
+    )
     predict = _predictor(arguments.model)
     try:
         with _opened(output) as file:

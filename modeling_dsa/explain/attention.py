@@ -20,10 +20,10 @@ class TextAttention:
     Attributes:
         text: The text; half of a UTF-16 surrogate pair is U+FFFD in it.
         offsets: Start and end in `text` of each token that is read, in characters: separators are not, nor what stands
-            behind `config.max_sentence_words`. (tokens,)
+            behind `config.max_sentence_tokens`. (tokens,)
         known: Whether each token is in the vocabulary. (tokens,)
         weights: Attention weights; 0 iterations where the pooling has none. (iterations, heads, tokens)
-        left_out: How many tokens stand behind `config.max_sentence_words`.
+        left_out: How many tokens stand behind `config.max_sentence_tokens`.
     """
 
     text: str
@@ -106,9 +106,9 @@ def _read_tokens(config: PreTrainedConfig, inputs: dict[str, torch.Tensor]) -> t
     index, _ = pack(
         None,
         is_token,
-        is_second if config.sentences_per_row == 2 else None,
+        is_second if config.sentences_per_example == 2 else None,
         deduplicate=False,
-        max_sentence_words=config.max_sentence_words,
+        max_sentence_tokens=config.max_sentence_tokens,
     )
     is_read = torch.zeros_like(is_token[0])
     is_read[index] = True

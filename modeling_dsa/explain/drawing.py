@@ -104,7 +104,7 @@ def drawn_sentences(
         ValueError: if a sentence has no tokens, the model reads pairs and there is none, or the other way round, or its
             pooling has no attention.
     """
-    pairs = model.config.sentences_per_row == 2
+    pairs = model.config.sentences_per_example == 2
     if text_pair is not None and not pairs:
         raise ValueError("This model reads single sentences, but two were given: leave out the second.")
     read, scores = read_attention(model, tokenizer, text, text_pair)

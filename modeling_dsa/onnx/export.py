@@ -101,14 +101,14 @@ class _Served(nn.Module):
     def forward(self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor) -> tuple[Tensor, ...]:
         """(batch, tokens) three times -> the outputs by `output_names`"""
         # Only the encoder knows this option; a classifier sets it itself.
-        options = {} if self.is_classifier else {"output_words": False}
+        options = {} if self.is_classifier else {"output_tokens": False}
         outputs = self.model(input_ids, attention_mask, token_type_ids, return_dict=True, **options)
         return (*([outputs.logits] if self.is_classifier else []), *self.vectors)
 
     @property
     def output_names(self) -> list[str]:
         """Names of the outputs, in order."""
-        second = ["second_pooler_output"] if self.model.config.sentences_per_row == 2 else []
+        second = ["second_pooler_output"] if self.model.config.sentences_per_example == 2 else []
         return [*(["logits"] if self.is_classifier else []), "pooler_output", *second]
 
 
@@ -161,7 +161,7 @@ def _batches(model: DSAPreTrainedModel) -> Iterator[Arrays]:
             length = draw.integers(0, longest + 1) if row else longest
             ids[row, start : start + length] = draw.integers(0, config.vocab_size, length)
             mask[row, start : start + length] = 1
-            if config.sentences_per_row == 2 and length:
+            if config.sentences_per_example == 2 and length:
                 middle = start + draw.integers(0, length)
                 if config.sep_token_id is not None:
                     ids[row, middle] = config.sep_token_id

@@ -31,8 +31,8 @@ class _WindowLayer(nn.Module):
 
 def _windows(packing: Packing, kernels: set[int]) -> dict[int, Tensor]:
     """The rows that each word's window of each size sees; what is outside its sentence is row N. (N + 1, k)"""
-    sentences = F.pad(packing.sentence_of_word, (0, 1), value=-1)  # (N + 1,)
-    last = packing.sentence_of_word.shape[0]
+    sentences = F.pad(packing.sentence_of_token, (0, 1), value=-1)  # (N + 1,)
+    last = packing.sentence_of_token.shape[0]
     windows = {}
     for kernel in kernels:
         places = torch.arange(last + 1)[:, None] + torch.arange(kernel) - kernel // 2

@@ -27,7 +27,7 @@ class _RandomSentences(CalibrationDataReader):  # type: ignore[misc]  # has no t
         for tokens in (1, 2, 4, 8, 12, 20, 30):
             ids = draw.integers(0, config.vocab_size, (16, 2 * tokens))
             types = np.zeros_like(ids)
-            if config.sentences_per_row == 2:
+            if config.sentences_per_example == 2:
                 types[:, tokens:] = 1
             batches.append(dict(zip(INPUTS, (ids, np.ones_like(ids), types), strict=True)))
         self.batches = iter(batches)

@@ -123,13 +123,13 @@ def _facts(results: Mapping[str, Any], model_id: str, config: DSAConfig, kind: K
     """All that the template reads, beside the metadata, the examples and the picture."""
     vectors = str(results.get("vectors") or "")
     known = known_data(results)
-    inputs = shown_inputs(kind, results) or (NLI if config.sentences_per_row == 2 else SENTIMENT).inputs
+    inputs = shown_inputs(kind, results) or (NLI if config.sentences_per_example == 2 else SENTIMENT).inputs
     first, second = (inputs[0], "") if isinstance(inputs[0], str) else inputs[0]
     facts: dict[str, Any] = {
         "model_id": model_id,
         "name": model_id.rpartition("/")[2],
         "kind": kind.name,
-        "pair": config.sentences_per_row == 2,
+        "pair": config.sentences_per_example == 2,
         "labels": _shown_labels(config),
         "config": config,
         "encoder": ENCODERS[config.encoder],

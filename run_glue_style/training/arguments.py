@@ -37,7 +37,7 @@ def _config_overrides() -> type:
     entries: list[tuple[str, Any, Any]] = []
     for config_field in fields(DSAConfig):
         name, kind = config_field.name, cast(Any, config_field.type)
-        if name in texts and name not in ("vocab_size", "sentences_per_row"):
+        if name in texts and name not in ("vocab_size", "sentences_per_example"):
             if "list" in str(kind):
                 kind = list[str] if "str" in str(kind) else list[int]
             elif kind == float | int:

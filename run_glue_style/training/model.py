@@ -95,7 +95,7 @@ def has_fresh_head(task: Task, arguments: ModelArguments) -> bool:
     if arguments.model_name_or_path is None:
         return True
     stored, wanted = DSAConfig.from_pretrained(arguments.model_name_or_path), _labels(task)
-    return any(getattr(stored, name) != wanted[name] for name in ("id2label", "sentences_per_row", "problem_type"))
+    return any(getattr(stored, name) != wanted[name] for name in ("id2label", "sentences_per_example", "problem_type"))
 
 
 def _saved_model(task: Task, arguments: ModelArguments, config: DSAConfig, seed: int) -> DSAForSequenceClassification:
@@ -115,7 +115,7 @@ def _saved_model(task: Task, arguments: ModelArguments, config: DSAConfig, seed:
 
 def _labels(task: Task) -> dict[str, Any]:
     """What a config says of the task's examples and labels."""
-    sentences = {"sentences_per_row": len(task.text_columns)}
+    sentences = {"sentences_per_example": len(task.text_columns)}
     if task.is_regression:
         label = "LABEL_0"  # what transformers calls the one output of a regression
         return {"id2label": {0: label}, "label2id": {label: 0}, "problem_type": "regression", **sentences}

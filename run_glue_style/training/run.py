@@ -121,10 +121,10 @@ def _train_and_evaluate(
         labels = np.asarray(data.splits["train"]["label"][:])  # (examples,)
         objective = replace(objective, center=float(labels.mean()), scale=float(labels.std()) or 1.0)
     with accelerator.local_main_process_first():  # the others of its machine find the file
-        examples = tokenize_data(task, data, tokenizer, model.config.max_sentence_words, is_main)
+        examples = tokenize_data(task, data, tokenizer, model.config.max_sentence_tokens, is_main)
     identity = run_identity(task, model_arguments, recipe, run, model, data, accelerator)
     trained_parameters = model.num_parameters(only_trainable=True)
-    _say_what_is_trained(task, data, examples, trained_parameters, model.config.max_sentence_words)
+    _say_what_is_trained(task, data, examples, trained_parameters, model.config.max_sentence_tokens)
     _open_folder(output_dir, run, accelerator)
     trainer = Trainer(
         accelerator=accelerator,

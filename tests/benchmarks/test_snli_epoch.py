@@ -86,7 +86,7 @@ def test_a_variant_that_fails_has_its_error_in_the_table(tmp_path: Path) -> None
 @pytest.mark.slow
 def test_a_compiled_variant_compiles_nothing_inside_the_time() -> None:
     small: dict[str, Any] = {"kernel_sizes": [3], "num_hidden_layers": 1, "problem_type": "single_label_classification"}
-    config: DSAConfig = small_config(**small, sentences_per_row=2)
+    config: DSAConfig = small_config(**small, sentences_per_example=2)
     device = torch.device("cpu")
     pairs = make_pairs(40, config)
     load, epoch = Loader(pairs, device, config), Epoch(pairs, 16, 0, config)

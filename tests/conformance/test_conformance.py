@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 import pytest
 import torch
-from small_models import FIRST_WORD, SEP, VOCABULARY, small_config
+from small_models import FIRST_TOKEN, SEP, VOCABULARY, small_config
 from torch import Tensor
 from transformers.models.auto import modeling_auto
 from transformers.testing_utils import torch_device
@@ -39,7 +39,7 @@ def _names(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def random_rows(batch: int, words: int) -> Tensor:
     """Ids of words, with a separator at `SEPARATOR`. (batch, words)"""
-    ids = torch.randint(FIRST_WORD, VOCABULARY, (batch, words))
+    ids = torch.randint(FIRST_TOKEN, VOCABULARY, (batch, words))
     ids[:, SEPARATOR] = SEP
     return ids
 
@@ -81,8 +81,8 @@ class SmallFamily:
         """A new config and a batch. The last row is a copy of the first, the second is padded."""
         config = self.get_config()
         ids = random_rows(self.batch_size, self.seq_length)
-        if config.sentences_per_row == 1:
-            ids[:, SEPARATOR] = FIRST_WORD
+        if config.sentences_per_example == 1:
+            ids[:, SEPARATOR] = FIRST_TOKEN
         ids[-1] = ids[0]
         mask = torch.ones_like(ids)
         mask[1, -2:] = 0
@@ -151,7 +151,7 @@ class DynamicSelfAttentionTest(FamilyTests, unittest.TestCase):
 class PairsTest(FamilyTests, unittest.TestCase):
     all_model_classes = (DSAModel, DSAForNLI)
     settings: ClassVar = {
-        "sentences_per_row": 2,
+        "sentences_per_example": 2,
         "pair_features": ["first", "second", "difference", "product", "cosine"],
     }
     hidden_states = 4

@@ -46,7 +46,7 @@ def make_model(folder: Path, **config: Any) -> Path:
 
 
 def make_pair_model(folder: Path, **config: Any) -> Path:
-    return make_model(folder, sentences_per_row=2, id2label=NLI_LABELS, **config)
+    return make_model(folder, sentences_per_example=2, id2label=NLI_LABELS, **config)
 
 
 def forward(folder: Path | str, *texts: str) -> tuple[dict[str, float], list[np.ndarray]]:
@@ -209,7 +209,7 @@ def test_a_very_long_text_is_cut_between_words(tmp_path: Path, text: str) -> Non
 
 
 def test_words_behind_the_models_longest_length_are_left_out(tmp_path: Path) -> None:
-    folder = make_pair_model(tmp_path, max_sentence_words=4)
+    folder = make_pair_model(tmp_path, max_sentence_tokens=4)
     found = read(*load_model(str(folder)), PREMISE, HYPOTHESIS)
     assert [part.words for part in found.sentences] == [WORDS["Premise"][:4], WORDS["Hypothesis"]]
     np.testing.assert_allclose(found.sentences[0].weights.sum(-1), 1, rtol=1e-5)

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_models import (
     ENCODER_CASES,
-    FIRST_WORD,
+    FIRST_TOKEN,
     PAD,
     POOLING_CASES,
     SEP,
@@ -39,7 +39,7 @@ Pair = tuple[list[int], list[int]]
 SYSTEMS: dict[str, dict[str, Any]] = {
     "dynamic": {},
     "three heads, three iterations": {"num_attention_heads": 3, "routing_iterations": 3},
-    "three words": {"max_sentence_words": 3},
+    "three words": {"max_sentence_tokens": 3},
     "cosines": {"num_attention_heads": 2, "pair_features": ["cosine", "product"]},
     **ENCODER_CASES,
     **POOLING_CASES,
@@ -74,7 +74,9 @@ def _forget_compiled_code() -> Iterator[None]:
 
 def model_of(changes: dict[str, Any], *, pairs: bool = True) -> DSAForSequenceClassification:
     kind = DSAForNLI if pairs else DSAForSequenceClassification
-    model: DSAForSequenceClassification = randomize(kind(small_config(**changes, sentences_per_row=1 + pairs))).eval()
+    model: DSAForSequenceClassification = randomize(
+        kind(small_config(**changes, sentences_per_example=1 + pairs))
+    ).eval()
     return model
 
 
@@ -183,7 +185,7 @@ def test_every_system_has_the_same_gradients_when_compiled(changes: dict[str, An
 @pytest.mark.slow
 @pytest.mark.parametrize("changes", WITH_DROPOUT.values(), ids=WITH_DROPOUT.keys())
 def test_a_system_learns_with_dropout_when_compiled(changes: dict[str, Any]) -> None:
-    model = DSAForNLI(small_config(**changes, sentences_per_row=2, word_dropout=0.05)).train()
+    model = DSAForNLI(small_config(**changes, sentences_per_example=2, token_dropout=0.05)).train()
     compiled = torch.compile(model, fullgraph=True, dynamic=True, backend="eager")
     optimizer = torch.optim.Adam(model.parameters(), lr=0.02)
     batch = with_types(batch_of(PAIR_ROWS, right=1))
@@ -302,7 +304,7 @@ PROPERTY_SYSTEMS: dict[str, dict[str, Any]] = {
     "kim_cnn, variational by position": {
         **ENCODER_CASES["kim_cnn"],
         **POOLING_CASES["variational by position"],
-        "max_sentence_words": 3,
+        "max_sentence_tokens": 3,
     },
 }
 
@@ -316,7 +318,7 @@ def random_batches(draw: st.DrawFn) -> Batch:
         row = st.lists(values, min_size=words, max_size=words)
         return torch.tensor(draw(st.lists(row, min_size=rows, max_size=rows)))
 
-    ids = grid(st.sampled_from([PAD, SEP, *range(FIRST_WORD, FIRST_WORD + 4), VOCABULARY - 1]))
+    ids = grid(st.sampled_from([PAD, SEP, *range(FIRST_TOKEN, FIRST_TOKEN + 4), VOCABULARY - 1]))
     return {"input_ids": ids, "attention_mask": grid(st.integers(0, 1)), "token_type_ids": grid(st.integers(0, 1))}
 
 

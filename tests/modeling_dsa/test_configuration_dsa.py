@@ -29,10 +29,10 @@ def test_the_defaults_are_single_dsa_on_snli() -> None:
     assert (list(config.kernel_sizes), config.num_hidden_layers, config.hidden_dropout) == ([3, 5], 4, 0.2)
     assert (config.first_layer_size, config.growth_size, config.hidden_size) == (150, 75, 300)
     assert (config.pooling, config.num_attention_heads, config.attention_head_size) == ("dynamic", 1, 600)
-    assert (config.routing_iterations, config.routing_scale, config.word_norm) == (2, 1.0, 1.0)
+    assert (config.routing_iterations, config.routing_scale, config.token_norm) == (2, 1.0, 1.0)
     assert (list(config.classifier_hidden_sizes), config.classifier_dropout) == ([300, 300], 0.3)
     assert config.freeze_embeddings
-    assert config.normalize_words
+    assert config.normalize_tokens
 
 
 @pytest.mark.parametrize(("heads", "size", "width"), [(1, 600, 600), (8, 300, 2400)])
@@ -71,7 +71,7 @@ def test_sentence_embedding_size_is_heads_times_head_size(heads: int, size: int,
         ({"kl_weight": float("inf")}, "kl_weight must not be negative"),
         ({"kl_warmup_steps": -1}, "kl_warmup_steps must not be negative, got -1."),
         ({"num_prediction_samples": -1}, "num_prediction_samples must not be negative, got -1."),
-        ({"max_sentence_words": 0}, "max_sentence_words must be at least 1, or none, got 0."),
+        ({"max_sentence_tokens": 0}, "max_sentence_tokens must be at least 1, or none, got 0."),
         ({"classifier_hidden_sizes": [300, 0]}, "classifier_hidden_sizes must be positive, got [300, 0]."),
         ({"kernel_sizes": [3, 4]}, "kernel_sizes must be one or more odd numbers, got [3, 4]."),
         ({"kernel_sizes": []}, "kernel_sizes must be one or more odd numbers, got []."),
@@ -111,7 +111,7 @@ def test_sentence_embedding_size_is_heads_times_head_size(heads: int, size: int,
         *(
             (
                 {"pooling": pooling, "latent": "sentence"},
-                "latent 'sentence' has one weight a position: set max_sentence_words, the longest length.",
+                "latent 'sentence' has one weight a position: set max_sentence_tokens, the longest length.",
             )
             for pooling in ("pairwise", "variational")
         ),
@@ -132,7 +132,7 @@ def test_sentence_embedding_size_is_heads_times_head_size(heads: int, size: int,
             {"encoder": "bilstm", "fold_embeddings": True},
             "fold_embeddings: encoder 'bilstm' cannot be folded; leave it at false.",
         ),
-        ({"latent": "words"}, "'latent' expected one of ('word', 'sentence'), got words"),
+        ({"latent": "words"}, "'latent' expected one of ('token', 'sentence'), got words"),
         (
             {"pooling": "median"},
             "'pooling' expected one of ('mean', 'max', 'last', 'static', 'structured', 'dynamic', 'pairwise', "
@@ -142,7 +142,7 @@ def test_sentence_embedding_size_is_heads_times_head_size(heads: int, size: int,
             {"encoder": "lstm"},
             "'encoder' expected one of ('none', 'dense_cnn', 'kim_cnn', 'bilstm', 'pairwise'), got lstm",
         ),
-        ({"sentences_per_row": 3}, "'sentences_per_row' expected one of (1, 2), got 3"),
+        ({"sentences_per_example": 3}, "'sentences_per_example' expected one of (1, 2), got 3"),
         ({"initializer_scaling": "he"}, "'initializer_scaling' expected one of"),
         ({"hidden_size": "300"}, "'hidden_size' expected int, got str (value: '300')"),
     ],
@@ -161,7 +161,7 @@ def test_a_wrong_value_is_refused_and_named(changes: dict[str, Any], message: st
         {"encoder": "bilstm", "kernel_sizes": [2]},  # not read
         {"encoder": "none", "hidden_size": 301},
         {"latent": "sentence"},  # no pooling reads it
-        {"pooling": "variational", "latent": "sentence", "max_sentence_words": 50, "num_attention_heads": 2},
+        {"pooling": "variational", "latent": "sentence", "max_sentence_tokens": 50, "num_attention_heads": 2},
         {"pooling": "variational", "problem_type": "single_label_classification"},
         {"pooling": "structured", "problem_type": "regression", "num_attention_heads": 30},
         {"pooling": "last", "encoder": "bilstm"},
@@ -246,7 +246,7 @@ def test_a_saved_config_comes_back_equal_and_without_a_warning(
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("word_norm", 0.0), ("word_norm", -1.0), ("batch_norm_eps", -1.0), ("routing_scale", float("nan"))],
+    [("token_norm", 0.0), ("token_norm", -1.0), ("batch_norm_eps", -1.0), ("routing_scale", float("nan"))],
 )
 def test_numbers_that_no_model_can_use_are_refused(name: str, value: float) -> None:
     changes: dict[str, Any] = {name: value}

@@ -20,8 +20,8 @@ CONFIGS: dict[str, dict[str, Any]] = {
     "kernel of one": {"kernel_sizes": [1]},
     "wide kernels": {"kernel_sizes": [7, 3, 1]},
     "four layers": {"num_hidden_layers": 4},
-    "not normalised": {"normalize_words": False},
-    "word_norm 3": {"word_norm": 3.0},
+    "not normalised": {"normalize_tokens": False},
+    "token_norm 3": {"token_norm": 3.0},
     "negative_slope 0.3": {"negative_slope": 0.3},
 }
 OTHERS: dict[str, dict[str, Any]] = {
@@ -72,7 +72,7 @@ def test_every_other_encoder_equals_its_equations_word_by_word(changes: dict[str
     start = 0
     for length in lengths:
         place = slice(start, start + length)
-        expected_between, expected = reference.encode_words(weights, config, list(words[place]))
+        expected_between, expected = reference.encode_tokens(weights, config, list(words[place]))
         assert len(between) == len(expected_between)
         if length:
             torch.testing.assert_close(encoded[place], torch.stack(expected), rtol=0, atol=1e-10)
@@ -83,12 +83,12 @@ def test_every_other_encoder_equals_its_equations_word_by_word(changes: dict[str
     assert encoder(words, packing_of(lengths), output_hidden_states=False)[1] == []
 
 
-@pytest.mark.parametrize("word_norm", [1.0, 4.0])
+@pytest.mark.parametrize("token_norm", [1.0, 4.0])
 @pytest.mark.parametrize("changes", [{}, *ENCODER_CASES.values()], ids=["dense_cnn", *ENCODER_CASES])
-def test_every_encoded_word_has_the_norm_of_the_config(changes: dict[str, Any], word_norm: float) -> None:
-    model = randomize(DSAModel(small_config(word_norm=word_norm, **changes))).eval()
+def test_every_encoded_word_has_the_norm_of_the_config(changes: dict[str, Any], token_norm: float) -> None:
+    model = randomize(DSAModel(small_config(token_norm=token_norm, **changes))).eval()
     encoded = model(torch.arange(3, 11).view(2, 4)).last_hidden_state.flatten(0, 1)
-    torch.testing.assert_close(encoded.norm(dim=1), torch.full((8,), word_norm))
+    torch.testing.assert_close(encoded.norm(dim=1), torch.full((8,), token_norm))
 
 
 def test_a_bilstm_equals_torchs_bidirectional_lstm() -> None:
@@ -125,7 +125,7 @@ def test_no_other_encoder_reaches_across_two_sentences(
     encoder = encoder_of(small_config(**changes)).train(training)
     number = data.draw(st.sampled_from([n for n, length in enumerate(lengths) if length]))
     packing = packing_of(lengths)
-    inside = packing.sentence_of_word == number
+    inside = packing.sentence_of_token == number
     words = torch.randn(sum(lengths), 6, dtype=torch.float64, requires_grad=True)
     torch.manual_seed(0)  # for the dropout masks
     encoded, _ = encoder(words, packing, output_hidden_states=False)
@@ -182,7 +182,7 @@ def test_no_layer_reaches_across_two_sentences(
     config = small_config(kernel_sizes=kernel_sizes, num_hidden_layers=layers)
     encoder = randomize(DenseCNN(config)).double().train(training)
     packing = packing_of(lengths)
-    inside = packing.sentence_of_word == data.draw(st.sampled_from([n for n, length in enumerate(lengths) if length]))
+    inside = packing.sentence_of_token == data.draw(st.sampled_from([n for n, length in enumerate(lengths) if length]))
     words = torch.randn(sum(lengths), config.embedding_size, dtype=torch.float64, requires_grad=True)
 
     torch.manual_seed(0)  # for the dropout masks

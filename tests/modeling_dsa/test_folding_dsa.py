@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from small_models import FIRST_WORD, VOCABULARY, join_pair, pad_rows, randomize, small_config
+from small_models import FIRST_TOKEN, VOCABULARY, join_pair, pad_rows, randomize, small_config
 from torch import Tensor
 from transformers import AutoModel, AutoModelForSequenceClassification
 
@@ -21,7 +21,7 @@ CASES: dict[str, dict[str, Any]] = {
     "four dense layers": {"num_hidden_layers": 4},
     "heads": {"num_attention_heads": 3},
     "static": {"pooling": "static"},
-    "words of any length": {"normalize_words": False},
+    "words of any length": {"normalize_tokens": False},
 }
 ROWS = [
     join_pair([3, 4, 5], [6, 7]),
@@ -33,7 +33,7 @@ ROWS = [
 
 
 def classifier(**changes: Any) -> DSAForNLI:
-    model = randomize(DSAForNLI(small_config(sentences_per_row=2, **changes)))
+    model = randomize(DSAForNLI(small_config(sentences_per_example=2, **changes)))
     model.eval()
     return model
 
@@ -72,7 +72,7 @@ def test_many_random_sentences() -> None:
     model = classifier(num_hidden_layers=3)
     generator = torch.Generator().manual_seed(1)
     lengths = torch.randint(0, 12, (200, 2), generator=generator).tolist()
-    draw = lambda count: torch.randint(FIRST_WORD, VOCABULARY, (count,), generator=generator).tolist()  # noqa: E731
+    draw = lambda count: torch.randint(FIRST_TOKEN, VOCABULARY, (count,), generator=generator).tolist()  # noqa: E731
     rows = [join_pair(draw(first), draw(second)) for first, second in lengths]
     plain = predict(model, rows)[0]
     model.fold_embeddings()

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 import torch
-from small_models import FIRST_WORD, VOCABULARY, pad_rows, randomize, small_config
+from small_models import FIRST_TOKEN, VOCABULARY, pad_rows, randomize, small_config
 from torch import Tensor, nn
 
 from modeling_dsa import DSAModel, layers_dsa
@@ -57,7 +57,7 @@ def test_row_convolution_takes_no_rows() -> None:
         {"kernel_sizes": [1, 7]},
         {"num_hidden_layers": 4},
         {"num_attention_heads": 3, "routing_iterations": 4},
-        {"normalize_words": False},
+        {"normalize_tokens": False},
     ],
     ids=["two kernels", "kernels of one and seven", "four layers", "heads", "words of any length"],
 )
@@ -66,21 +66,21 @@ def test_predicting_in_blocks_changes_nothing(
     words: int, changes: dict[str, Any], folded: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = randomize(DSAModel(small_config(**changes))).eval()
-    numbers = torch.randint(FIRST_WORD, VOCABULARY, (60,), generator=torch.Generator().manual_seed(0)).tolist()
+    numbers = torch.randint(FIRST_TOKEN, VOCABULARY, (60,), generator=torch.Generator().manual_seed(0)).tolist()
     ids, mask = pad_rows([[], numbers[:9], [], numbers[9:10], numbers[10:17], [], numbers[17:], []])
     blocks: list[slice] = []
-    gapped_rows = Packing.gapped_rows
+    gapped_indices = Packing.gapped_indices
 
     def watched(packing: Packing, gap: int, block: slice = slice(None)) -> tuple[Tensor, int]:
         blocks.append(block)
-        return gapped_rows(packing, gap, block)
+        return gapped_indices(packing, gap, block)
 
     with torch.no_grad():
         whole = model(ids, attention_mask=mask, output_attentions=True)
         if folded:
             model.fold_embeddings()
-        monkeypatch.setattr(Packing, "gapped_rows", watched)
-        monkeypatch.setattr(layers_dsa, "BLOCK_WORDS", words)
+        monkeypatch.setattr(Packing, "gapped_indices", watched)
+        monkeypatch.setattr(layers_dsa, "BLOCK_TOKENS", words)
         parts = model(ids, attention_mask=mask, output_attentions=True)
     assert len(blocks) == -(-len(numbers) // words)
     for name in ("last_hidden_state", "pooler_output", "attentions"):

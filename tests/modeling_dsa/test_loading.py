@@ -42,7 +42,7 @@ PAIR_ROWS = [
 
 
 def model_of(changes: dict[str, Any], **more: Any) -> DSAForNLI:
-    model: DSAForNLI = randomize(DSAForNLI(small_config(**changes, **more, sentences_per_row=2))).eval()
+    model: DSAForNLI = randomize(DSAForNLI(small_config(**changes, **more, sentences_per_example=2))).eval()
     return model
 
 
@@ -269,7 +269,7 @@ def test_half_precision_is_loaded_saved_and_close(
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32, torch.float64], ids=str)
 def test_a_new_model_has_the_dtype_that_is_asked_for(dtype: torch.dtype) -> None:
-    config = small_config(sentences_per_row=2)
+    config = small_config(sentences_per_example=2)
     model = AutoModelForSequenceClassification.from_config(config, dtype=dtype)
     assert {weight.dtype for weight in model.parameters()} == {dtype}
     assert run(model.eval()).logits.isfinite().all()
@@ -302,7 +302,7 @@ def test_copies_are_the_model(changes: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("kind", [DSAForNLI, DSAForSequenceClassification, DSAModel])
 def test_shards_make_a_complete_folder(kind: type[nn.Module], tmp_path: Path) -> None:
-    model: Any = randomize(kind(small_config(sentences_per_row=2))).eval()
+    model: Any = randomize(kind(small_config(sentences_per_example=2))).eval()
     model.save_pretrained(tmp_path, max_shard_size="2KB")
     shards = {path.name for path in tmp_path.glob("*.safetensors")}
     assert len(shards) > 1

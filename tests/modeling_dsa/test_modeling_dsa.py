@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_models import (
     ENCODER_CASES,
-    FIRST_WORD,
+    FIRST_TOKEN,
     PAD,
     POOLING_CASES,
     SEP,
@@ -36,16 +36,16 @@ from modeling_dsa.variational_dsa import INITIAL_LOG_STD
 
 SHIPPED = Path(__file__).parents[2] / "configuration"
 
-WORDS = st.lists(st.integers(FIRST_WORD, FIRST_WORD + 4), max_size=6)
+WORDS = st.lists(st.integers(FIRST_TOKEN, FIRST_TOKEN + 4), max_size=6)
 PAIRS = st.lists(st.tuples(WORDS, WORDS), min_size=1, max_size=4)
 
 CASES: dict[str, dict[str, Any]] = {
     **{f"r={r} m={m}": {"routing_iterations": r, "num_attention_heads": m} for r in range(1, 6) for m in (1, 3)},
     "static": {"pooling": "static"},
     "routing_scale 2.5": {"routing_scale": 2.5, "routing_iterations": 3},
-    "word_norm 3": {"word_norm": 3.0, "num_attention_heads": 2},
-    "static, word_norm 3": {"word_norm": 3.0, "pooling": "static"},
-    "not normalised": {"normalize_words": False},
+    "token_norm 3": {"token_norm": 3.0, "num_attention_heads": 2},
+    "static, token_norm 3": {"token_norm": 3.0, "pooling": "static"},
+    "not normalised": {"normalize_tokens": False},
     "other slopes and kernels": {"negative_slope": 0.3, "kernel_sizes": [1, 7, 3], "batch_norm_eps": 0.1},
     "static, two heads": {"pooling": "static", "num_attention_heads": 2},
     "cosine": {"pair_features": ["difference", "product", "cosine"]},
@@ -54,11 +54,11 @@ CASES: dict[str, dict[str, Any]] = {
     **ENCODER_CASES,
     **POOLING_CASES,
     "bilstm, structured": {**ENCODER_CASES["bilstm"], "pooling": "structured", "num_attention_heads": 2},
-    "kim_cnn, max": {**ENCODER_CASES["kim_cnn"], "pooling": "max", "normalize_words": False},
-    "bilstm, last, not normalised": {**POOLING_CASES["last"], "normalize_words": False},
+    "kim_cnn, max": {**ENCODER_CASES["kim_cnn"], "pooling": "max", "normalize_tokens": False},
+    "bilstm, last, not normalised": {**POOLING_CASES["last"], "normalize_tokens": False},
     "no encoder, variational": {"encoder": "none", "pooling": "variational"},
-    "three words, dynamic": {"max_sentence_words": 3},
-    "three words, variational by position": {**POOLING_CASES["variational by position"], "max_sentence_words": 3},
+    "three words, dynamic": {"max_sentence_tokens": 3},
+    "three words, variational by position": {**POOLING_CASES["variational by position"], "max_sentence_tokens": 3},
 }
 POOLINGS: dict[str, dict[str, Any]] = {
     **{f"r={r} m={m}": {"routing_iterations": r, "num_attention_heads": m} for r in range(1, 6) for m in (1, 8)},
@@ -78,9 +78,11 @@ PAIR_ROWS: list[tuple[list[int], list[int]]] = [
 
 
 @cache
-def model_of(pooling: str, sentences_per_row: int = 1, deduplicate: bool = True) -> DSAModel:
+def model_of(pooling: str, sentences_per_example: int = 1, deduplicate: bool = True) -> DSAModel:
     """One encoder for each pooling; its copies for pairs or without deduplication have the same weights."""
-    config = small_config(**POOLINGS[pooling], sentences_per_row=sentences_per_row, deduplicate_sentences=deduplicate)
+    config = small_config(
+        **POOLINGS[pooling], sentences_per_example=sentences_per_example, deduplicate_sentences=deduplicate
+    )
     torch.manual_seed(0)
     model: DSAModel = DSAModel(config).double().eval()  # float64 shows a leak of any size; float32 has its own test
     return model
@@ -109,7 +111,7 @@ def watch_rows(layer: nn.Module) -> list[int]:
 
 @pytest.mark.parametrize("changes", CASES.values(), ids=CASES.keys())
 def test_the_model_equals_the_paper_word_by_word(changes: dict[str, Any]) -> None:
-    config = small_config(sentences_per_row=2, **changes)
+    config = small_config(sentences_per_example=2, **changes)
     model = randomize(DSAForNLI(config)).double().eval()
     batch = batch_of_pairs(PAIR_ROWS, left=[0, 3, 1, 2, 0, 4], right=1)
     outputs = model(**batch, output_attentions=True, output_hidden_states=True)
@@ -131,7 +133,7 @@ def test_the_model_equals_the_paper_word_by_word(changes: dict[str, Any]) -> Non
                 penalties.append(reference.structured_penalty(expected.attentions[0]))
             if not words:
                 continue
-            words = words[: config.max_sentence_words]
+            words = words[: config.max_sentence_tokens]
             place = slice(int(start), int(start) + len(words))
             layers = [*expected.between, expected.encoded]
             for hidden, layer in zip(outputs.hidden_states[1:], layers, strict=True):
@@ -161,7 +163,7 @@ def test_the_classifier_of_sentences_equals_the_paper(changes: dict[str, Any]) -
 
 @pytest.mark.parametrize("changes", [{"routing_iterations": 3}, *SYSTEMS.values()], ids=["r=3", *SYSTEMS])
 def test_gradcheck_from_word_vectors_to_logits(changes: dict[str, Any]) -> None:
-    model = randomize(DSAForNLI(small_config(sentences_per_row=2, **changes))).double().eval()
+    model = randomize(DSAForNLI(small_config(sentences_per_example=2, **changes))).double().eval()
     types = torch.tensor([[0, 0, 1], [0, 1, 1]])
     mask = torch.tensor([[1, 1, 1], [0, 1, 1]])
     words = torch.randn(2, 3, 6, dtype=torch.float64, requires_grad=True)
@@ -195,7 +197,7 @@ def count_without_table(config: DSAConfig) -> int:
 
 @pytest.mark.parametrize(("changes", "count"), PAPER_COUNTS.values(), ids=PAPER_COUNTS.keys())
 def test_the_models_have_the_papers_number_of_parameters(changes: dict[str, Any], count: int) -> None:
-    settings: dict[str, Any] = {"vocab_size": 9, "sentences_per_row": 2, "num_labels": 3}
+    settings: dict[str, Any] = {"vocab_size": 9, "sentences_per_example": 2, "num_labels": 3}
     assert count_without_table(DSAConfig(**settings, **changes)) == count
 
 
@@ -222,7 +224,7 @@ def test_a_sentence_has_one_vector_alone_in_any_batch_and_in_either_slot(
     if not masked:
         del batch["attention_mask"]
     with torch.no_grad():
-        together = model_of(pooling, sentences_per_row=2, deduplicate=deduplicate)(**batch)
+        together = model_of(pooling, sentences_per_example=2, deduplicate=deduplicate)(**batch)
         single = model_of(pooling)
         for row, pair in enumerate(pairs):
             for vectors, words in zip((together.pooler_output, together.second_pooler_output), pair, strict=True):
@@ -233,7 +235,7 @@ def test_a_sentence_has_one_vector_alone_in_any_batch_and_in_either_slot(
 @pytest.mark.parametrize("pooling", POOLINGS)
 def test_a_sentence_has_one_vector_in_float32_at_the_papers_size(pooling: str) -> None:
     """Within 1e-6, where a small model's few channels would blow up the rounding of a short word."""
-    settings: dict[str, Any] = {"vocab_size": VOCABULARY, "unknown_init_range": 0.5, "sentences_per_row": 2}
+    settings: dict[str, Any] = {"vocab_size": VOCABULARY, "unknown_init_range": 0.5, "sentences_per_example": 2}
     settings |= {name: value for name, value in POOLINGS[pooling].items() if name != "hidden_size"}
     if settings.get("num_attention_heads") == 8:
         settings["attention_head_size"] = 300
@@ -254,7 +256,7 @@ def test_a_sentence_has_one_vector_in_float32_at_the_papers_size(pooling: str) -
 def test_wide_padding_on_either_side_changes_nothing(pooling: str, left: int, right: int) -> None:
     pairs = batch_of_pairs(PAIR_ROWS)
     padded = batch_of_pairs(PAIR_ROWS, left=left, right=right)
-    model = model_of(pooling, sentences_per_row=2)
+    model = model_of(pooling, sentences_per_example=2)
     plain, wide = model(**pairs), model(**padded)
     torch.testing.assert_close(wide.pooler_output, plain.pooler_output, rtol=0, atol=1e-12)
     torch.testing.assert_close(wide.second_pooler_output, plain.second_pooler_output, rtol=0, atol=1e-12)
@@ -262,7 +264,7 @@ def test_wide_padding_on_either_side_changes_nothing(pooling: str, left: int, ri
 
 @pytest.mark.parametrize("fill", [PAD, 9, SEP])
 def test_ids_below_the_mask_are_never_read(fill: int) -> None:
-    model = model_of("r=2 m=1", sentences_per_row=2)
+    model = model_of("r=2 m=1", sentences_per_example=2)
     clean = model(**batch_of_pairs(PAIR_ROWS, left=2, right=2))
     noisy = model(**batch_of_pairs(PAIR_ROWS, left=2, right=2, fill=fill))
     torch.testing.assert_close(noisy.pooler_output, clean.pooler_output, rtol=0, atol=1e-12)
@@ -271,7 +273,7 @@ def test_ids_below_the_mask_are_never_read(fill: int) -> None:
 
 def test_padding_stays_zero_in_every_output() -> None:
     batch = batch_of_pairs(PAIR_ROWS, left=2, right=2)
-    outputs = model_of("r=2 m=8", sentences_per_row=2)(**batch, output_attentions=True, output_hidden_states=True)
+    outputs = model_of("r=2 m=8", sentences_per_example=2)(**batch, output_attentions=True, output_hidden_states=True)
     outside = (batch["attention_mask"] == 0) | (batch["input_ids"] == SEP)
     for hidden in (*outputs.hidden_states, *(attention.transpose(1, 2) for attention in outputs.attentions)):
         assert torch.all(hidden[outside] == 0)
@@ -281,7 +283,7 @@ def test_padding_stays_zero_in_every_output() -> None:
 @pytest.mark.parametrize("training", [False, True])
 @pytest.mark.parametrize("deduplicate", [True, False])
 def test_the_encoder_sees_the_words_of_distinct_sentences_and_gaps(deduplicate: bool, training: bool) -> None:
-    model = DSAModel(small_config(sentences_per_row=2, deduplicate_sentences=deduplicate)).train(training)
+    model = DSAModel(small_config(sentences_per_example=2, deduplicate_sentences=deduplicate)).train(training)
     first = watch_rows(model.encoder.branches[0].first)
     last = watch_rows(model.encoder.compression)
     pooled = watch_rows(model.pooling.projection)
@@ -298,7 +300,7 @@ def test_the_encoder_sees_the_words_of_distinct_sentences_and_gaps(deduplicate: 
 
 
 def test_a_sentence_that_fills_the_batch_is_encoded_once() -> None:
-    model = DSAModel(small_config(sentences_per_row=2)).train()
+    model = DSAModel(small_config(sentences_per_example=2)).train()
     words = watch_rows(model.pooling.projection)
     outputs = model(**batch_of_pairs([([5, 6, 7], [5, 6, 7])] * 50))
     assert words == [3]
@@ -318,7 +320,7 @@ def test_copies_of_a_sentence_share_a_dropout_mask_only_when_deduplicated(dedupl
 def test_deduplication_changes_no_vector_and_no_gradient(pooling: str) -> None:
     gradients = []
     for deduplicate in (True, False):
-        model = randomize(DSAForNLI(small_config(**POOLINGS[pooling], sentences_per_row=2))).double().eval()
+        model = randomize(DSAForNLI(small_config(**POOLINGS[pooling], sentences_per_example=2))).double().eval()
         model.config.deduplicate_sentences = deduplicate
         loss = model(**batch_of_pairs(PAIR_ROWS), labels=torch.tensor([0, 1, 2, 0, 1, 2])).loss
         weights = [weight for weight in model.parameters() if weight.requires_grad]
@@ -336,7 +338,7 @@ def test_a_sentence_does_not_feel_its_neighbours(pairs: list[tuple[list[int], li
     slot = data.draw(st.integers(0, 1))
     others = [([word + 20 for word in first], [word + 20 for word in second]) for first, second in pairs]
     others[row] = (others[row][0], pairs[row][1]) if slot else (pairs[row][0], others[row][1])
-    model = model_of("r=2 m=1", sentences_per_row=2)
+    model = model_of("r=2 m=1", sentences_per_example=2)
     outputs = [model(**batch_of_pairs(batch)) for batch in (pairs, others)]
     before, after = (o.second_pooler_output[row] if slot else o.pooler_output[row] for o in outputs)
     torch.testing.assert_close(before, after, rtol=0, atol=1e-12)
@@ -347,7 +349,7 @@ def test_a_sentence_does_not_feel_its_neighbours(pairs: list[tuple[list[int], li
 
 def test_a_separator_splits_like_token_types() -> None:
     batch = batch_of_pairs(PAIR_ROWS, left=[0, 1, 2, 0, 1, 2])
-    model = model_of("r=2 m=1", sentences_per_row=2)
+    model = model_of("r=2 m=1", sentences_per_example=2)
     split = model(**batch)
     typed = model(**batch, token_type_ids=types_of_pairs(**batch))
     assert torch.equal(split.pooler_output, typed.pooler_output)
@@ -367,7 +369,7 @@ def test_a_separator_splits_like_token_types() -> None:
 def test_rows_of_any_layout_hold_the_same_pair(
     ids: list[list[int]], mask: list[list[int]] | None, types: list[list[int]] | None
 ) -> None:
-    model = model_of("r=3 m=8", sentences_per_row=2)
+    model = model_of("r=3 m=8", sentences_per_example=2)
     optional = [None if value is None else torch.tensor(value) for value in (mask, types)]
     plain, other = model(torch.tensor([[5, 6, 7, SEP, 9, 10]])), model(torch.tensor(ids), *optional)
     torch.testing.assert_close(other.pooler_output, plain.pooler_output, rtol=0, atol=1e-12)
@@ -407,7 +409,7 @@ def vectors_of(model: DSAModel, ids: Tensor) -> Tensor:
 @pytest.mark.parametrize("system", SYSTEMS)
 @pytest.mark.parametrize("ids", TINY.values(), ids=TINY.keys())
 def test_empty_sentences_and_single_words_stay_finite(ids: Tensor, system: str, per_row: int, training: bool) -> None:
-    config = small_config(**SYSTEMS[system], sentences_per_row=per_row, freeze_embeddings=False)
+    config = small_config(**SYSTEMS[system], sentences_per_example=per_row, freeze_embeddings=False)
     model = DSAModel(config).train(training)
     vectors = vectors_of(model, ids)
     assert vectors.shape == (len(ids) * per_row, config.sentence_embedding_size)
@@ -424,7 +426,7 @@ def test_empty_sentences_and_single_words_stay_finite(ids: Tensor, system: str, 
 @pytest.mark.parametrize("system", SYSTEMS)
 @pytest.mark.parametrize("ids", WORDLESS.values(), ids=WORDLESS.keys())
 def test_a_batch_without_words_gives_zeros(ids: Tensor, system: str, per_row: int) -> None:
-    model = DSAModel(small_config(**SYSTEMS[system], sentences_per_row=per_row)).eval()
+    model = DSAModel(small_config(**SYSTEMS[system], sentences_per_example=per_row)).eval()
     assert torch.equal(vectors_of(model, ids), torch.zeros(len(ids) * per_row, model.config.sentence_embedding_size))
 
 
@@ -449,7 +451,7 @@ def test_a_classifier_of_a_batch_without_words_gives_every_weight_a_gradient(cha
 )
 @pytest.mark.parametrize("changes", SYSTEMS.values(), ids=SYSTEMS.keys())
 def test_a_classifier_trains_on_a_batch_with_empty_rows(changes: dict[str, Any], ids: Tensor) -> None:
-    model = DSAForNLI(small_config(**changes, sentences_per_row=2)).train()
+    model = DSAForNLI(small_config(**changes, sentences_per_example=2)).train()
     outputs = model(ids, labels=torch.tensor([0, 1]))
     outputs.loss.backward()
     assert torch.isfinite(outputs.loss)
@@ -464,7 +466,7 @@ def test_ids_or_vectors_and_not_both(given: dict[str, Tensor]) -> None:
 
 
 def test_word_vectors_give_what_their_ids_give() -> None:
-    model = DSAForNLI(small_config(sentences_per_row=2)).eval()
+    model = DSAForNLI(small_config(sentences_per_example=2)).eval()
     batch = batch_of_pairs(PAIR_ROWS, left=1, right=2)
     types = types_of_pairs(**batch)
     mask = batch["attention_mask"] * (batch["input_ids"] != SEP)
@@ -487,13 +489,13 @@ def test_a_model_that_reads_some_words_gives_what_it_gives_for_sentences_of_thes
     system: str, pairs: list[tuple[list[int], list[int]]], limit: int, data: st.DataObject
 ) -> None:
     torch.manual_seed(0)
-    model = DSAForNLI(small_config(**SYSTEMS[system], sentences_per_row=2)).double().eval()
+    model = DSAForNLI(small_config(**SYSTEMS[system], sentences_per_example=2)).double().eval()
     lefts = data.draw(st.lists(st.integers(0, 3), min_size=len(pairs), max_size=len(pairs)))
     whole = batch_of_pairs(pairs, left=lefts, right=1)
     cut = batch_of_pairs([(first[:limit], second[:limit]) for first, second in pairs])
     with torch.no_grad():
         expected = model(**cut).logits
-        model.config.max_sentence_words = limit
+        model.config.max_sentence_tokens = limit
         torch.testing.assert_close(model(**whole).logits, expected, rtol=0, atol=1e-12)
         by_types = model(**whole, token_type_ids=types_of_pairs(**whole)).logits
         torch.testing.assert_close(by_types, expected, rtol=0, atol=1e-12)
@@ -507,11 +509,11 @@ def test_a_model_that_reads_some_words_gives_what_it_gives_for_sentences_of_thes
 
 
 def test_all_words_are_read_without_a_limit_and_none_behind_it() -> None:
-    ids = torch.arange(FIRST_WORD, FIRST_WORD + 30)[None]
+    ids = torch.arange(FIRST_TOKEN, FIRST_TOKEN + 30)[None]
     changed = ids.clone()
     changed[0, 12] = 39
     for limit, equal in ((None, False), (13, False), (12, True)):
-        config = small_config(pooling="max", encoder="none", normalize_words=False, max_sentence_words=limit)
+        config = small_config(pooling="max", encoder="none", normalize_tokens=False, max_sentence_tokens=limit)
         model = randomize(DSAModel(config)).eval()
         with torch.no_grad():
             model.get_parameter("embed_tokens.weight")[39] = 100.0
@@ -540,7 +542,7 @@ class LargestTensor(TorchDispatchMode):
 @pytest.mark.parametrize("changes", SYSTEMS.values(), ids=SYSTEMS.keys())
 def test_a_head_makes_nothing_as_large_as_the_padded_batch(changes: dict[str, Any], training: bool) -> None:
     """One long sentence among many short ones, of which the model reads 8 words each."""
-    model = DSAForNLI(small_config(**(changes | {"max_sentence_words": 8}), sentences_per_row=2)).train(training)
+    model = DSAForNLI(small_config(**(changes | {"max_sentence_tokens": 8}), sentences_per_example=2)).train(training)
     batch = batch_of_pairs([([5, 6, 7], [8])] * 30 + [([9] * 4000, [10])])
     rows, padded = batch["input_ids"].shape
     with LargestTensor() as largest:
@@ -553,9 +555,9 @@ def test_a_head_makes_nothing_as_large_as_the_padded_batch(changes: dict[str, An
 
 def test_a_sentence_of_very_many_words_stays_exact() -> None:
     """The sums run over 100,000 words one after another."""
-    settings: dict[str, Any] = {"encoder": "none", "normalize_words": False, "pooling": "structured"}
+    settings: dict[str, Any] = {"encoder": "none", "normalize_tokens": False, "pooling": "structured"}
     model = randomize(DSAModel(small_config(**settings))).eval()
-    ids = torch.randint(FIRST_WORD, VOCABULARY, (1, 100_000))
+    ids = torch.randint(FIRST_TOKEN, VOCABULARY, (1, 100_000))
     exact = model.double()(ids).pooler_output
     rough = model.float()(ids, output_attentions=True)
     torch.testing.assert_close(rough.pooler_output.double(), exact, rtol=0, atol=1e-4)
@@ -567,14 +569,14 @@ def test_a_sentence_of_very_many_words_stays_exact() -> None:
 
 @pytest.mark.parametrize("changes", CASES.values(), ids=CASES.keys())
 def test_attentions_are_weights_over_each_sentence(changes: dict[str, Any]) -> None:
-    config = small_config(sentences_per_row=2, **changes)
+    config = small_config(sentences_per_example=2, **changes)
     batch = batch_of_pairs(PAIR_ROWS, left=[0, 3, 1, 2, 0, 4])
     attentions = DSAModel(config).eval()(**batch, output_attentions=True).attentions
     assert len(attentions) == {"dynamic": config.routing_iterations, "last": 0}.get(config.pooling, 1)
     second = types_of_pairs(**batch).bool()
     first = batch["attention_mask"].bool() & (batch["input_ids"] != SEP) & ~second
-    if config.max_sentence_words is not None:
-        first, second = (part & (part.cumsum(1) <= config.max_sentence_words) for part in (first, second))
+    if config.max_sentence_tokens is not None:
+        first, second = (part & (part.cumsum(1) <= config.max_sentence_tokens) for part in (first, second))
     for attention in attentions:
         assert attention.shape == (len(PAIR_ROWS), config.num_attention_heads, batch["input_ids"].shape[1])
         assert torch.all(attention >= 0)
@@ -607,7 +609,7 @@ def test_output_flags_come_from_the_call_or_the_config(kind: type[DSAPreTrainedM
 
 def test_outputs_as_a_tuple() -> None:
     ids = torch.tensor([[5, 6, SEP, 7]])
-    model = DSAForNLI(small_config(sentences_per_row=2)).eval()
+    model = DSAForNLI(small_config(sentences_per_example=2)).eval()
     named = model.dsa(ids, output_attentions=True)
     plain = model.dsa(ids, output_attentions=True, return_dict=False)
     assert isinstance(plain, tuple)
@@ -643,7 +645,7 @@ def test_the_loss_follows_the_problem_type(problem: str, per_row: int, named: bo
     """Named in the config, or found from the labels as transformers finds it."""
     changes, labels, loss = LOSSES[problem]
     kind = DSAForNLI if per_row == 2 else DSAForSequenceClassification
-    model = kind(small_config(sentences_per_row=per_row, problem_type=problem if named else None, **changes)).eval()
+    model = kind(small_config(sentences_per_example=per_row, problem_type=problem if named else None, **changes)).eval()
     outputs = model(**batch_of_pairs(PAIR_ROWS), labels=labels)
     torch.testing.assert_close(outputs.loss, loss(outputs.logits, labels))
     outputs.loss.backward()
@@ -679,7 +681,7 @@ def trainer_of(model: DSAForSequenceClassification, folder: Path) -> Trainer:
 
 @pytest.mark.parametrize("changes", HEADS.values(), ids=HEADS.keys())
 def test_transformers_trainer_predicts_logits_and_nothing_else(changes: dict[str, Any], tmp_path: Path) -> None:
-    model = DSAForNLI(small_config(**changes, sentences_per_row=2)).eval()
+    model = DSAForNLI(small_config(**changes, sentences_per_example=2)).eval()
     trainer = trainer_of(model, tmp_path)
     inputs = {**batch_of_pairs(PAIR_ROWS), "labels": torch.tensor([0, 1, 2, 0, 1, 2])}
     torch.manual_seed(0)
@@ -695,7 +697,7 @@ def test_transformers_trainer_predicts_logits_and_nothing_else(changes: dict[str
 @pytest.mark.parametrize("changes", HEADS.values(), ids=HEADS.keys())
 def test_transformers_trainer_trains_with_the_models_own_loss(changes: dict[str, Any], tmp_path: Path) -> None:
     """It may hand the loss the number of rows of several batches, which is not that of the samples."""
-    model = DSAForNLI(small_config(**changes, sentences_per_row=2)).train()
+    model = DSAForNLI(small_config(**changes, sentences_per_example=2)).train()
     trainer = trainer_of(model, tmp_path)
     inputs = {**batch_of_pairs(PAIR_ROWS), "labels": torch.tensor([0, 1, 2, 0, 1, 2])}
     torch.manual_seed(0)
@@ -706,13 +708,13 @@ def test_transformers_trainer_trains_with_the_models_own_loss(changes: dict[str,
 
 
 def test_nli_needs_pairs() -> None:
-    with pytest.raises(ValueError, match="DSAForNLI reads pairs: set sentences_per_row=2, got 1"):
-        DSAForNLI(small_config(sentences_per_row=1))
+    with pytest.raises(ValueError, match="DSAForNLI reads pairs: set sentences_per_example=2, got 1"):
+        DSAForNLI(small_config(sentences_per_example=1))
 
 
 @pytest.mark.parametrize("changes", SYSTEMS.values(), ids=SYSTEMS.keys())
 def test_bfloat16_autocast_stays_close(changes: dict[str, Any]) -> None:
-    model = DSAForNLI(small_config(**changes, sentences_per_row=2)).eval()
+    model = DSAForNLI(small_config(**changes, sentences_per_example=2)).eval()
     batch = batch_of_pairs(PAIR_ROWS)
     exact = model(**batch, output_attentions=True)
     with torch.autocast("cpu", torch.bfloat16):
@@ -730,7 +732,7 @@ def test_bfloat16_autocast_stays_close(changes: dict[str, Any]) -> None:
 def test_words_and_classifier_inputs_are_dropped_at_their_rates_in_training() -> None:
     config = small_config(embedding_dropout=0.4, hidden_dropout=0.0, classifier_dropout=0.25, embedding_size=50)
     model = DSAForSequenceClassification(config)
-    ids = torch.randint(FIRST_WORD, VOCABULARY, (200, 10))
+    ids = torch.randint(FIRST_TOKEN, VOCABULARY, (200, 10))
     words = model.train()(ids, output_hidden_states=True).hidden_states[0]
     table = model.get_input_embeddings()(ids)
     torch.testing.assert_close(words[words != 0], table[words != 0] / 0.6, rtol=2e-4, atol=0)
@@ -745,12 +747,12 @@ def test_words_and_classifier_inputs_are_dropped_at_their_rates_in_training() ->
     assert not (layer.eval()(torch.randn(200, 50)) == 0).any()
 
 
-def test_word_dropout_leaves_words_of_the_vocabulary_out_of_a_training_batch() -> None:
+def test_token_dropout_leaves_tokens_of_the_vocabulary_out_of_a_training_batch() -> None:
     """A word is left out wherever it stands, as if it had never been there."""
     model = DSAModel(
-        small_config(word_dropout=0.4, embedding_dropout=0.0, hidden_dropout=0.0, encoder="kim_cnn", hidden_size=6)
+        small_config(token_dropout=0.4, embedding_dropout=0.0, hidden_dropout=0.0, encoder="kim_cnn", hidden_size=6)
     )
-    ids = torch.arange(FIRST_WORD, VOCABULARY).repeat(2, 1).flip(0)
+    ids = torch.arange(FIRST_TOKEN, VOCABULARY).repeat(2, 1).flip(0)
     kept_share = []
     for seed in range(40):
         torch.manual_seed(seed)
@@ -761,9 +763,9 @@ def test_word_dropout_leaves_words_of_the_vocabulary_out_of_a_training_batch() -
         vector = model(ids).pooler_output[0]
         torch.testing.assert_close(vector, model.eval()(ids[:1, kept[0]]).pooler_output[0])
     assert sum(kept_share) / 40 == pytest.approx(0.6, abs=0.03)
-    model.config.max_sentence_words = 5  # no later word takes the place of one that is left out
+    model.config.max_sentence_tokens = 5  # no later word takes the place of one that is left out
     assert not model.train()(ids, output_hidden_states=True).hidden_states[0][:, 5:].any()
-    model.config.max_sentence_words = None
+    model.config.max_sentence_tokens = None
     assert model.eval()(ids, output_hidden_states=True).hidden_states[0].any(-1).all()
 
 
@@ -774,7 +776,7 @@ def test_word_dropout_leaves_words_of_the_vocabulary_out_of_a_training_batch() -
 @pytest.mark.parametrize("scaling", ["keep_prob", "dropout_rate", "none"])
 def test_every_layer_has_the_he_initialisation_of_its_dropout(scaling: str, pooling: str) -> None:
     settings: dict[str, Any] = {"pooling": pooling, "initializer_scaling": scaling}
-    config = DSAConfig(vocab_size=9, sentences_per_row=2, **settings)
+    config = DSAConfig(vocab_size=9, sentences_per_example=2, **settings)
     model = DSAForNLI(config)
     seen = 0
     for name, layer in model.named_modules():
@@ -850,7 +852,7 @@ def test_words_start_within_the_papers_range_and_padding_at_zero(bound: float) -
 
 @pytest.mark.parametrize("changes", [{"num_attention_heads": 3}, *SYSTEMS.values()], ids=["m=3", *SYSTEMS])
 def test_a_saved_model_comes_back_bit_for_bit(changes: dict[str, Any], tmp_path: Path) -> None:
-    model = randomize(DSAForNLI(small_config(sentences_per_row=2, **changes))).eval()
+    model = randomize(DSAForNLI(small_config(sentences_per_example=2, **changes))).eval()
     model.save_pretrained(tmp_path)
     batch = batch_of_pairs(PAIR_ROWS)
     loaded, info = DSAForNLI.from_pretrained(tmp_path, output_loading_info=True)
@@ -869,14 +871,14 @@ def test_a_saved_model_comes_back_bit_for_bit(changes: dict[str, Any], tmp_path:
 @pytest.mark.parametrize("changes", SYSTEMS.values(), ids=SYSTEMS.keys())
 def test_the_model_is_built_on_the_meta_device(changes: dict[str, Any]) -> None:
     with torch.device("meta"):
-        model = DSAForNLI(small_config(**changes, sentences_per_row=2))
+        model = DSAForNLI(small_config(**changes, sentences_per_example=2))
     assert all(value.is_meta for value in model.state_dict().values())
 
 
 @pytest.mark.parametrize("changes", SYSTEMS.values(), ids=SYSTEMS.keys())
 def test_what_a_checkpoint_lacks_is_initialised_as_in_a_new_model(changes: dict[str, Any], tmp_path: Path) -> None:
     """Loading happens on the meta device: a parameter that `_init_weights` forgets would hold garbage."""
-    config = small_config(**changes, sentences_per_row=2, unknown_init_range=0.01)
+    config = small_config(**changes, sentences_per_example=2, unknown_init_range=0.01)
     whole = DSAForNLI(config)
     kept = "dsa.encoder.compression.bias" if config.encoder == "dense_cnn" else "classifier.2.bias"
     whole.save_pretrained(tmp_path, state_dict={kept: whole.state_dict()[kept]})
@@ -904,7 +906,7 @@ def test_what_a_checkpoint_lacks_is_initialised_as_in_a_new_model(changes: dict[
 
 @pytest.mark.parametrize("changes", SYSTEMS.values(), ids=SYSTEMS.keys())
 def test_an_encoder_can_be_given_a_head(changes: dict[str, Any], tmp_path: Path) -> None:
-    encoder = randomize(DSAModel(small_config(**changes, sentences_per_row=2)))
+    encoder = randomize(DSAModel(small_config(**changes, sentences_per_example=2)))
     encoder.save_pretrained(tmp_path)
     model, info = DSAForNLI.from_pretrained(tmp_path, output_loading_info=True)
     assert info["missing_keys"]
@@ -915,7 +917,7 @@ def test_an_encoder_can_be_given_a_head(changes: dict[str, Any], tmp_path: Path)
 
 def test_the_auto_classes_know_the_family(tmp_path: Path) -> None:
     assert type(AutoConfig.for_model("dsa")) is DSAConfig
-    config = small_config(sentences_per_row=2)
+    config = small_config(sentences_per_example=2)
     assert type(AutoModel.from_config(config)) is DSAModel
     assert type(AutoModelForSequenceClassification.from_config(config)) is DSAForSequenceClassification
     DSAForNLI(config).save_pretrained(tmp_path)
@@ -963,7 +965,7 @@ WAYS: dict[str, Callable[[DSAPreTrainedModel, Path], DSAPreTrainedModel]] = {
 @pytest.mark.parametrize("freeze", [True, False])
 @pytest.mark.parametrize("way", WAYS)
 def test_the_word_table_is_frozen_as_the_config_says(way: str, freeze: bool, tmp_path: Path) -> None:
-    model = DSAForNLI(small_config(sentences_per_row=2, freeze_embeddings=freeze))
+    model = DSAForNLI(small_config(sentences_per_example=2, freeze_embeddings=freeze))
     model.save_pretrained(tmp_path)
     got = WAYS[way](model, tmp_path)
     table = got.get_input_embeddings().weight
@@ -980,7 +982,7 @@ def test_the_word_table_is_frozen_as_the_config_says(way: str, freeze: bool, tmp
 def test_training_moves_all_but_a_frozen_table(
     changes: dict[str, Any], freeze: bool, reload: bool, tmp_path: Path
 ) -> None:
-    model = DSAForNLI(small_config(**changes, sentences_per_row=2, freeze_embeddings=freeze, hidden_dropout=0.0))
+    model = DSAForNLI(small_config(**changes, sentences_per_example=2, freeze_embeddings=freeze, hidden_dropout=0.0))
     if reload:
         model.save_pretrained(tmp_path)
         model = DSAForNLI.from_pretrained(tmp_path)
@@ -996,7 +998,7 @@ def test_training_moves_all_but_a_frozen_table(
 
 
 def test_a_resized_table_keeps_its_words() -> None:
-    model = DSAForNLI(small_config(sentences_per_row=2)).eval()
+    model = DSAForNLI(small_config(sentences_per_example=2)).eval()
     batch = batch_of_pairs(PAIR_ROWS)
     logits = model(**batch).logits
     model.resize_token_embeddings(VOCABULARY + 8)
@@ -1006,7 +1008,7 @@ def test_a_resized_table_keeps_its_words() -> None:
 
 @pytest.mark.parametrize("encoder", ["none", "dense_cnn"])
 def test_a_hook_keeps_what_the_encoder_gave(encoder: str) -> None:
-    model = randomize(DSAModel(small_config(encoder=encoder, word_norm=2.0))).eval()
+    model = randomize(DSAModel(small_config(encoder=encoder, token_norm=2.0))).eval()
     kept: list[tuple[Tensor, Tensor]] = []
     model.encoder.register_forward_hook(lambda module, inputs, output: kept.append((output[0], output[0].clone())))
     with torch.no_grad():

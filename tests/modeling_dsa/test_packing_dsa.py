@@ -45,14 +45,14 @@ def test_split_pairs(
     ids: list[int], mask: list[int] | None, types: list[int] | None, words: list[int], second: list[int]
 ) -> None:
     given_mask, given_types = (None if value is None else torch.tensor([value]) for value in (mask, types))
-    is_word, is_second = split_pairs(torch.tensor([ids]), given_mask, given_types, PAD, SEP)
-    assert is_word[0].tolist() == [bool(word) for word in words]
-    assert (is_second & is_word)[0].tolist() == [bool(word) for word in second]
+    is_token, is_second = split_pairs(torch.tensor([ids]), given_mask, given_types, PAD, SEP)
+    assert is_token[0].tolist() == [bool(word) for word in words]
+    assert (is_second & is_token)[0].tolist() == [bool(word) for word in second]
 
 
 def test_split_pairs_without_special_ids_takes_everything() -> None:
-    is_word, is_second = split_pairs(torch.tensor([[PAD, SEP, 7]]), None, None, None, None)
-    assert is_word.all()
+    is_token, is_second = split_pairs(torch.tensor([[PAD, SEP, 7]]), None, None, None, None)
+    assert is_token.all()
     assert not is_second.any()
 
 
@@ -63,8 +63,8 @@ def test_pack_finds_each_sentence_once(
 ) -> None:
     lefts = data.draw(st.lists(st.integers(0, 3), min_size=len(pairs), max_size=len(pairs)))
     ids, mask = pad_rows([join_pair(*pair) for pair in pairs], lefts, data.draw(st.integers(0, 3)))
-    is_word, is_second = split_pairs(ids, mask, None, PAD, SEP)
-    places, packing = pack(ids, is_word, is_second, deduplicate)
+    is_token, is_second = split_pairs(ids, mask, None, PAD, SEP)
+    places, packing = pack(ids, is_token, is_second, deduplicate)
 
     sentences = [sentence for pair in pairs for sentence in pair]
     expected: list[list[int]] = []
@@ -75,13 +75,13 @@ def test_pack_finds_each_sentence_once(
     packed = ids.flatten()[places]
     assert packed.tolist() == [word for sentence in expected for word in sentence]
     assert packing.offsets.tolist() == [sum(map(len, expected[:number])) for number in range(len(expected))]
-    assert packing.sentence_of_word.tolist() == [n for n, sentence in enumerate(expected) for _ in sentence]
-    assert [expected[number] for number in packing.sentence_of_row.flatten().tolist()] == sentences
-    assert packing.sentence_of_row.shape == (len(pairs), 2)
+    assert packing.sentence_of_token.tolist() == [n for n, sentence in enumerate(expected) for _ in sentence]
+    assert [expected[number] for number in packing.sentence_of_example.flatten().tolist()] == sentences
+    assert packing.sentence_of_example.shape == (len(pairs), 2)
     # Back in their places, the words of all copies are the words of the batch.
-    assert torch.equal(packing.unpack_words(packed[:, None])[..., 0], ids * is_word)
+    assert torch.equal(packing.unpack_tokens(packed[:, None])[..., 0], ids * is_token)
     numbers = torch.arange(len(expected), dtype=torch.float64)[:, None]
-    assert torch.equal(packing.unpack_sentences(numbers)[..., 0].long(), packing.sentence_of_row)
+    assert torch.equal(packing.unpack_sentences(numbers)[..., 0].long(), packing.sentence_of_example)
 
 
 def test_words_keep_their_order_where_two_sentences_are_interleaved() -> None:
@@ -105,19 +105,19 @@ def test_sentences_cut_to_a_number_of_words_are_packed_like_shorter_sentences(
             rows.append([next(words[mark]) for mark in marks])
         ids, mask = pad_rows(rows)
         is_second = pad_rows(types)[0].bool()
-        is_word = mask.bool()
+        is_token = mask.bool()
     else:
         ids, mask = pad_rows([join_pair(*pair) for pair in pairs], data.draw(st.integers(0, 2)))
-        is_word, is_second = split_pairs(ids, mask, None, PAD, SEP)
-    places, packing = pack(ids, is_word, is_second, deduplicate, limit)
+        is_token, is_second = split_pairs(ids, mask, None, PAD, SEP)
+    places, packing = pack(ids, is_token, is_second, deduplicate, limit)
 
     short = [(first[:limit], second[:limit]) for first, second in pairs]
     short_ids, short_mask = pad_rows([join_pair(*pair) for pair in short])
     short_places, expected = pack(short_ids, *split_pairs(short_ids, short_mask, None, PAD, SEP), deduplicate)
     assert torch.equal(ids.flatten()[places], short_ids.flatten()[short_places])
-    for name in ("lengths", "offsets", "sentence_of_word", "sentence_of_row", "segment_of_token", "packed_index"):
+    for name in ("lengths", "offsets", "sentence_of_token", "sentence_of_example", "segment_of_token", "packed_index"):
         assert torch.equal(getattr(packing, name), getattr(expected, name)), name
-    unpacked = packing.unpack_words(ids.flatten()[places][:, None])[..., 0]
+    unpacked = packing.unpack_tokens(ids.flatten()[places][:, None])[..., 0]
     read = unpacked != 0  # what was left out has 0 in its place
     assert torch.equal(unpacked[read], ids[read])
     assert read.sum() == sum(len(sentence) for pair in short for sentence in pair)
@@ -134,20 +134,20 @@ def test_pack_keeps_sentences_of_one_hash_apart() -> None:
     first, second = 1234, 987
     twin = [as_int64(second + shift), as_int64(first - shift)]
     ids = torch.tensor([[first, second], twin, [7, 8], twin, [first, second]])
-    sums = packing_dsa._hash_words(ids, torch.arange(2).expand(5, 2)).sum(1)
+    sums = packing_dsa._hash_tokens(ids, torch.arange(2).expand(5, 2)).sum(1)
     assert sums[0] == sums[1] != sums[2]
 
     places, packing = pack(ids, torch.ones_like(ids).bool(), None, deduplicate=True)
-    sentences = ids.flatten()[places].view(-1, 2)[packing.sentence_of_row.flatten()]
+    sentences = ids.flatten()[places].view(-1, 2)[packing.sentence_of_example.flatten()]
     assert torch.equal(sentences, ids)
-    assert packing.sentence_of_row[0] == packing.sentence_of_row[4]
+    assert packing.sentence_of_example[0] == packing.sentence_of_example[4]
 
 
 def test_sentences_that_differ_in_order_or_length_are_different() -> None:
     rows = [[5, 6, 7], [7, 6, 5], [5, 6], [6, 5, 7], [5, 6, 7, 7], [], [5, 6, 7]]
     ids, mask = pad_rows(rows)
     _, packing = pack(ids, mask.bool(), None, deduplicate=True)
-    assert packing.sentence_of_row.flatten().tolist() == [0, 1, 2, 3, 4, 5, 0]
+    assert packing.sentence_of_example.flatten().tolist() == [0, 1, 2, 3, 4, 5, 0]
 
 
 def test_positions_count_the_words_of_each_sentence() -> None:
@@ -162,15 +162,15 @@ def test_splitting_by_class_tells_copies_in_rows_of_different_classes_apart(
 ) -> None:
     classes = data.draw(st.lists(st.integers(0, 2), min_size=len(pairs), max_size=len(pairs)))
     ids, mask = pad_rows([join_pair(*pair) for pair in pairs], data.draw(st.integers(0, 2)))
-    is_word, is_second = split_pairs(ids, mask, None, PAD, SEP)
-    places, packing = pack(ids, is_word, is_second, deduplicate)
+    is_token, is_second = split_pairs(ids, mask, None, PAD, SEP)
+    places, packing = pack(ids, is_token, is_second, deduplicate)
     sentence_classes, sentences, words, finer = packing.split_by_class(torch.tensor(classes), max(classes) + 1)
 
     of_row = [(tuple(sentence), number) for pair, number in zip(pairs, classes, strict=True) for sentence in pair]
     packed = ids.flatten()[places][words]
-    texts = [tuple(packed[finer.sentence_of_word == number].tolist()) for number in range(len(finer.lengths))]
+    texts = [tuple(packed[finer.sentence_of_token == number].tolist()) for number in range(len(finer.lengths))]
     together = list(zip(texts, sentence_classes.tolist(), strict=True))
-    assert [together[number] for number in finer.sentence_of_row.flatten().tolist()] == of_row
+    assert [together[number] for number in finer.sentence_of_example.flatten().tolist()] == of_row
     if deduplicate:
         assert sorted(together) == sorted(set(of_row))
     else:
@@ -178,9 +178,9 @@ def test_splitting_by_class_tells_copies_in_rows_of_different_classes_apart(
     assert torch.equal(finer.lengths, packing.lengths[sentences])
     assert finer.lengths.tolist() == [len(text) for text in texts]
     assert finer.offsets.tolist() == [sum(map(len, texts[:number])) for number in range(len(texts))]
-    assert torch.equal(packing.sentence_of_word[words], sentences[finer.sentence_of_word])
+    assert torch.equal(packing.sentence_of_token[words], sentences[finer.sentence_of_token])
     # What is computed on the finer packing still comes back to the places of the batch.
-    assert torch.equal(finer.unpack_words(packed[:, None])[..., 0], ids * is_word)
+    assert torch.equal(finer.unpack_tokens(packed[:, None])[..., 0], ids * is_token)
 
 
 def rows_of_rectangles(packing: Packing) -> list[list[int]]:
@@ -212,11 +212,11 @@ def test_a_rectangle_stays_within_its_bound_or_holds_one_sentence() -> None:
 
 
 @given(LENGTHS, st.integers(0, 4))
-def test_gapped_rows_keep_sentences_apart(lengths: list[int], gap: int) -> None:
+def test_gapped_indices_keep_sentences_apart(lengths: list[int], gap: int) -> None:
     packing = packing_of(lengths)
-    rows, total = packing.gapped_rows(gap)
+    rows, total = packing.gapped_indices(gap)
     assert total == sum(lengths) + gap * (len(lengths) - 1)
-    taken, sentences = rows.tolist(), packing.sentence_of_word.tolist()
+    taken, sentences = rows.tolist(), packing.sentence_of_token.tolist()
     assert all(0 <= row < total for row in taken)
     for before, after, one, other in zip(taken, taken[1:], sentences, sentences[1:], strict=False):
         assert after - before == 1 if one == other else after - before > gap
@@ -263,7 +263,7 @@ def test_a_batch_of_no_words_is_packed() -> None:
     assert packing.rectangles() == []
     classes, sentences, words, finer = packing.split_by_class(torch.tensor([1, 0]), 2)
     assert (classes.tolist(), sentences.tolist(), words.tolist()) == ([1, 0], [0, 1], [])
-    assert finer.unpack_words(torch.zeros(0, 5)).shape == (*packing.batch_shape, 5)
+    assert finer.unpack_tokens(torch.zeros(0, 5)).shape == (*packing.batch_shape, 5)
 
 
 @pytest.mark.parametrize("deduplicate", [True, False])
@@ -272,5 +272,5 @@ def test_a_batch_of_no_columns_is_packed(deduplicate: bool) -> None:
     nothing = torch.zeros(2, 0, dtype=torch.long)
     places, packing = pack(nothing, nothing.bool(), nothing.bool(), deduplicate)
     assert places.shape == (0,)
-    assert packing.sentence_of_row.shape == (2, 2)
-    assert packing.unpack_words(torch.zeros(0, 5)).shape == (2, 0, 5)
+    assert packing.sentence_of_example.shape == (2, 2)
+    assert packing.unpack_tokens(torch.zeros(0, 5)).shape == (2, 0, 5)

@@ -88,7 +88,7 @@ def test_normalized_vectors_have_length_1() -> None:
 
 
 def test_a_vector_of_zeros_cannot_be_normalized() -> None:
-    model = make_model(pooling="mean", encoder="none", normalize_words=False)
+    model = make_model(pooling="mean", encoder="none", normalize_tokens=False)
     with torch.no_grad():
         model.get_parameter("embed_tokens.weight").zero_()
     assert embedder(model)(TEXTS[0], normalize=True) == [0.0] * 6

@@ -249,7 +249,7 @@ def test_weights_sum_to_one_over_each_sentence_and_an_empty_one_is_zero(
     assert len(attentions) == changes.get("routing_iterations", 1)
     for weights in attentions:
         assert weights.shape == (config.num_attention_heads, sum(LENGTHS))
-        sums = weights.new_zeros(weights.shape[0], len(LENGTHS)).index_add(1, packing.sentence_of_word, weights)
+        sums = weights.new_zeros(weights.shape[0], len(LENGTHS)).index_add(1, packing.sentence_of_token, weights)
         expected = torch.tensor([1.0, 0.0, 1.0, 1.0, 1.0]).expand_as(sums)
         torch.testing.assert_close(sums, expected)
 

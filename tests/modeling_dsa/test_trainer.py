@@ -34,11 +34,11 @@ from modeling_dsa.repository_dsa import write_repository_files
 
 TOKEN = "hf_writes"
 SYSTEMS: dict[str, dict[str, Any]] = {
-    "pairs": {"sentences_per_row": 2},
-    "sentences": {"sentences_per_row": 1},
-    "pairs, bilstm": {"sentences_per_row": 2, **ENCODER_CASES["bilstm"]},
-    "pairs, structured": {"sentences_per_row": 2, **POOLING_CASES["structured"]},
-    "pairs, variational": {"sentences_per_row": 2, "pooling": "variational", "kl_warmup_steps": 10},
+    "pairs": {"sentences_per_example": 2},
+    "sentences": {"sentences_per_example": 1},
+    "pairs, bilstm": {"sentences_per_example": 2, **ENCODER_CASES["bilstm"]},
+    "pairs, structured": {"sentences_per_example": 2, **POOLING_CASES["structured"]},
+    "pairs, variational": {"sentences_per_example": 2, "pooling": "variational", "kl_warmup_steps": 10},
 }
 NO_DROPOUT = {"embedding_dropout": 0.0, "hidden_dropout": 0.0, "classifier_dropout": 0.0}
 all_systems = pytest.mark.parametrize("changes", SYSTEMS.values(), ids=SYSTEMS.keys())
@@ -56,9 +56,9 @@ def _short_collections() -> Iterator[None]:
     gc.unfreeze()
 
 
-def rows_of(split: str, count: int, sentences_per_row: int) -> list[Example]:
+def rows_of(split: str, count: int, sentences_per_example: int) -> list[Example]:
     """Pairs, or premises under the labels of their pairs."""
-    if sentences_per_row == 2:
+    if sentences_per_example == 2:
         return tokenized(split, count)
     chosen = pairs(split)[:count]
     batch = small_tokenizer()([row["premise"] for row in chosen])
@@ -67,7 +67,7 @@ def rows_of(split: str, count: int, sentences_per_row: int) -> list[Example]:
 
 def model_of(changes: dict[str, Any]) -> DSAForSequenceClassification:
     """The same weights every time."""
-    kind = DSAForNLI if changes["sentences_per_row"] == 2 else DSAForSequenceClassification
+    kind = DSAForNLI if changes["sentences_per_example"] == 2 else DSAForSequenceClassification
     torch.manual_seed(0)
     return kind(small_config(vocab_size=len(small_tokenizer()), embedding_size=16, **(SMALL_SIZES | changes)))
 
@@ -93,8 +93,8 @@ def trainer_of(changes: dict[str, Any], folder: Path, **arguments: Any) -> Any: 
     return Trainer(
         model_of(changes),
         TrainingArguments(output_dir=str(folder), **(settings | arguments)),
-        train_dataset=rows_of("train", 100, changes["sentences_per_row"]),
-        eval_dataset=rows_of("validation", 50, changes["sentences_per_row"]),
+        train_dataset=rows_of("train", 100, changes["sentences_per_example"]),
+        eval_dataset=rows_of("validation", 50, changes["sentences_per_example"]),
         data_collator=DataCollatorWithPadding(tokenizer),
         processing_class=tokenizer,
         compute_metrics=share_of_hits,

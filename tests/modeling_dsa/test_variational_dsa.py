@@ -17,11 +17,11 @@ from modeling_dsa import DSAForSequenceClassification
 from modeling_dsa.variational_dsa import INITIAL_LOG_STD, VariationalSelfAttention, kl_divergence
 
 READINGS: dict[str, dict[str, Any]] = {
-    "word": {},
-    "word, two heads": {"num_attention_heads": 2},
-    "sentence": {"latent": "sentence", "max_sentence_words": 8, "num_attention_heads": 2},
+    "token": {},
+    "token, two heads": {"num_attention_heads": 2},
+    "sentence": {"latent": "sentence", "max_sentence_tokens": 8, "num_attention_heads": 2},
 }
-LATENTS = ["word", "sentence"]
+LATENTS = ["token", "sentence"]
 PAIR_ROWS: list[tuple[list[int], list[int]]] = [
     ([5, 6, 7], [8, 9]),
     ([8, 9], [10]),
@@ -37,7 +37,7 @@ ROW_LABELS = [0, 1, 2, 1, 0, 2]
 def head_of(**changes: Any) -> DSAForSequenceClassification:
     """A classifier in training, but for its batch normalisation, and without dropout: only z is random."""
     no_dropout = {"embedding_dropout": 0.0, "hidden_dropout": 0.0, "classifier_dropout": 0.0}
-    settings: dict[str, Any] = {"pooling": "variational", "max_sentence_words": 8, **no_dropout, **changes}
+    settings: dict[str, Any] = {"pooling": "variational", "max_sentence_tokens": 8, **no_dropout, **changes}
     head = randomize(DSAForSequenceClassification(small_config(**settings))).double().train()
     head.classifier.eval()
     return cast(DSAForSequenceClassification, head)
@@ -80,7 +80,12 @@ def test_kl_divergence_of_a_distribution_from_itself_is_zero() -> None:
 @pytest.mark.parametrize("changes", READINGS.values(), ids=READINGS.keys())
 def test_training_equals_the_paper_at_a_known_noise(changes: dict[str, Any], samples: int) -> None:
     """Posterior, samples, attention, KL divergence, loss and spreads, all by loops over rows, samples and words."""
-    settings: dict[str, Any] = {"sentences_per_row": 2, "num_training_samples": samples, "kl_weight": 0.75, **changes}
+    settings: dict[str, Any] = {
+        "sentences_per_example": 2,
+        "num_training_samples": samples,
+        "kl_weight": 0.75,
+        **changes,
+    }
     head = head_of(**settings)
     config, weights = head.config, reference.read_weights(head)
     batch = batch_of([join_pair(*pair) for pair in PAIR_ROWS], LABELS)
@@ -93,8 +98,8 @@ def test_training_equals_the_paper_at_a_known_noise(changes: dict[str, Any], sam
         distinct += [sentence] if sentence not in distinct else []
     of_rows = [[(distinct.index(s), label) for s in pair] for pair, label in zip(PAIR_ROWS, LABELS, strict=True)]
     variants = sorted({variant for row in of_rows for variant in row})
-    by_word = config.latent == "word"
-    counts = [len(distinct[number]) if by_word else 1 for number, _ in variants]
+    by_token = config.latent == "token"
+    counts = [len(distinct[number]) if by_token else 1 for number, _ in variants]
     noise = noise_of(3, samples, sum(counts), config.latent_size).split(counts, dim=1)
 
     attentions, vectors, divergences = {}, {}, {}
@@ -158,7 +163,7 @@ def test_prediction_with_samples_equals_the_paper_at_a_known_noise(changes: dict
     batch = batch_of(ROWS, ROW_LABELS)
     outputs = head(**batch, output_attentions=True)
     distinct = [row for number, row in enumerate(ROWS) if row not in ROWS[:number]]
-    counts = [len(sentence) if config.latent == "word" else 1 for sentence in distinct]
+    counts = [len(sentence) if config.latent == "token" else 1 for sentence in distinct]
     noise = noise_of(5, samples, sum(counts), config.latent_size).split(counts, dim=1)
     for row, sentence in enumerate(ROWS):
         words = reference.encode(weights, config, [weights["embed_tokens.weight"][word] for word in sentence]).encoded
@@ -328,7 +333,7 @@ def test_the_bound_lies_below_the_evidence_and_becomes_tighter(latent: str) -> N
 def test_the_posterior_of_a_new_model_is_its_prior_with_one_small_sigma(latent: str) -> None:
     """So that a long text does not start with a KL divergence beside which the labels are nothing."""
     head = DSAForSequenceClassification(
-        small_config(pooling="variational", latent=latent, max_sentence_words=8)
+        small_config(pooling="variational", latent=latent, max_sentence_tokens=8)
     ).train()
     outputs = head(**batch_of(ROWS, ROW_LABELS))
     assert torch.equal(outputs.kl, torch.zeros(len(ROWS)))
@@ -456,7 +461,7 @@ def test_the_spread_of_the_classes_follows_sigma() -> None:
 
 
 def test_the_encoder_returns_the_vectors_of_all_samples_and_their_mean() -> None:
-    head = head_of(num_prediction_samples=6, sentences_per_row=2).eval()
+    head = head_of(num_prediction_samples=6, sentences_per_example=2).eval()
     batch = batch_of([join_pair(*pair) for pair in PAIR_ROWS], LABELS)
     outputs = head.dsa(batch["input_ids"], batch["attention_mask"])
     assert outputs.vector_samples.shape == (6, len(PAIR_ROWS), 2, head.config.sentence_embedding_size)
@@ -483,7 +488,7 @@ def test_weights_of_the_literal_reading_belong_to_positions() -> None:
 
 
 def test_the_literal_reading_has_a_weight_for_each_position_and_head() -> None:
-    pooling = pooling_of(head_of(latent="sentence", num_attention_heads=3, max_sentence_words=11))
+    pooling = pooling_of(head_of(latent="sentence", num_attention_heads=3, max_sentence_tokens=11))
     assert pooling.score.weight.shape == (3 * 11, 3)
     assert pooling_of(head_of(num_attention_heads=3)).score.weight.shape == (3, 3)
 
@@ -497,11 +502,11 @@ def test_empty_sentences_train(latent: str) -> None:
     assert all(torch.isfinite(weight.grad).all() for weight in head.parameters() if weight.grad is not None)
     outputs = head(**batch_of([[], []], [0, 1]))
     assert torch.isfinite(outputs.loss)
-    if latent == "word":
+    if latent == "token":
         assert torch.equal(outputs.kl, torch.zeros(2, dtype=torch.float64))
 
 
 def test_a_row_without_a_class_is_refused_in_training() -> None:
-    model = head_of(sentences_per_row=2)
+    model = head_of(sentences_per_example=2)
     with pytest.raises(ValueError, match=r"learns from the class of each row, but a label is -100: leave"):
         model(torch.tensor([[5, SEP, 6], [7, SEP, 8]]), labels=torch.tensor([1, -100]))

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from small_results import write_results
-from small_runs import SMALL_SIZES, as_words, pairs
+from small_runs import SMALL_SIZES, as_arguments, pairs
 
 from modeling_dsa.text.tokenization import count_words
 from run_glue_style.reporting.plan import plan_runs
@@ -42,7 +42,7 @@ def command(tmp_path: Path) -> list[str]:
         "vectors": tmp_path / "vectors.txt",
         "output_dir": tmp_path / "runs",
     }
-    return [*as_words(options), "--cpu", *as_words({**SMALL_SIZES, "report_to": "none"})]
+    return [*as_arguments(options), "--cpu", *as_arguments({**SMALL_SIZES, "report_to": "none"})]
 
 
 def start(tmp_path: Path, *words: str) -> "subprocess.Popen[str]":

@@ -102,7 +102,7 @@ def test_classes_of_pairs_are_learnt_and_named(finished: Path) -> None:
     model = AutoModelForSequenceClassification.from_pretrained(finished)
     assert type(model) is DSAForSequenceClassification
     assert model.config.id2label == dict(enumerate(names))
-    assert (model.config.sentences_per_row, model.config.problem_type) == (2, "single_label_classification")
+    assert (model.config.sentences_per_example, model.config.problem_type) == (2, "single_label_classification")
     found = pipeline("text-classification", str(finished))([{"text": "shall we meet", "text_pair": "they said never"}])
     assert found[0]["label"] == "no 🙁"
 

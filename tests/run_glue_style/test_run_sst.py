@@ -97,7 +97,7 @@ def test_run_learns_from_trees_and_saves_a_model_that_loads(
     model = AutoModelForSequenceClassification.from_pretrained(tmp_path / "run").eval()
     assert type(model) is DSAForSequenceClassification
     assert model.config.id2label == dict(enumerate(LABEL_NAMES[classes]))
-    assert model.config.sentences_per_row == 1
+    assert model.config.sentences_per_example == 1
     tokenizer = AutoTokenizer.from_pretrained(tmp_path / "run")
     batch = tokenizer(data["test"]["sentence"][:], padding=True, return_tensors="pt")
     found = model(**batch).logits.argmax(-1)

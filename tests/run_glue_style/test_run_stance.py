@@ -98,7 +98,7 @@ def test_results_say_what_was_run(finished: tuple[Path, str]) -> None:
     results = read_results(folder)
     assert results["task"] == "stance"
     assert results["source"] == ", ".join(NAMES.values())
-    assert results["model"]["sentences_per_row"] == 2
+    assert results["model"]["sentences_per_example"] == 2
     assert results["model"]["id2label"] == {str(number): name for number, name in enumerate(LABEL_NAMES)}
     assert list(results["data"]) == ["train", "validation", "test"]
     assert results["data"]["test"]["examples"] == 3 * (12 + 4 * 2)
@@ -128,7 +128,7 @@ def test_without_a_limit_every_token_is_read(finished: tuple[Path, str]) -> None
 
 def test_effect_of_a_limit_is_reported(tmp_path: Path, files: dict[str, Any], caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
-    options = QUICK | files | {"output_dir": tmp_path, "max_sentence_words": 6, "max_train_steps": 1}
+    options = QUICK | files | {"output_dir": tmp_path, "max_sentence_tokens": 6, "max_train_steps": 1}
     assert run_stance(options) == 0
     texts = read_results(tmp_path)["texts"]
     assert (texts["train"]["body"]["texts"], texts["train"]["body"]["truncated"]) == (32, 32)

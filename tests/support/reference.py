@@ -36,10 +36,10 @@ def read_weights(model: nn.Module) -> Weights:
 
 def encode(weights: Weights, config: DSAConfig, words: Sequence[Tensor]) -> Sentence:
     """A sentence from its word vectors x_i^0, each (d_0,)."""
-    words = words[: config.max_sentence_words]
-    between, encoded = encode_words(weights, config, words)
-    if config.normalize_words:
-        encoded = [config.word_norm * word / word.square().sum().sqrt() for word in encoded]
+    words = words[: config.max_sentence_tokens]
+    between, encoded = encode_tokens(weights, config, words)
+    if config.normalize_tokens:
+        encoded = [config.token_norm * word / word.square().sum().sqrt() for word in encoded]
     attentions, vector = pool(weights, config, encoded)
     return Sentence(between, encoded, attentions, vector)
 
@@ -47,7 +47,7 @@ def encode(weights: Weights, config: DSAConfig, words: Sequence[Tensor]) -> Sent
 # Encoders
 
 
-def encode_words(
+def encode_tokens(
     weights: Weights, config: DSAConfig, words: Sequence[Tensor]
 ) -> tuple[list[list[Tensor]], list[Tensor]]:
     """What the encoder computes on the way and the encoded words, before their normalisation."""
@@ -256,7 +256,7 @@ def linear(weights: Weights, name: str, x: Tensor) -> Tensor:
 def latent_features(weights: Weights, config: DSAConfig, name: str, words: Sequence[Tensor]) -> list[Tensor]:
     """pi of each word or, as their mean, of the sentence: what has a latent variable of its own."""
     pi = pairwise_attention(weights, name, words, config.negative_slope)
-    if config.latent == "word":
+    if config.latent == "token":
         return pi
     return [sum(pi, torch.zeros(config.attention_hidden_size, dtype=torch.float64)) / max(len(pi), 1)]
 
@@ -308,7 +308,7 @@ def latent_attention(weights: Weights, config: DSAConfig, latents: Sequence[Tens
     """
     matrix = weights["pooling.score.weight"]  # (m, latent) or (m * positions, latent)
     scores = [(matrix @ z).tanh() for z in latents]
-    if config.latent == "word":
+    if config.latent == "token":
         return [softmax([score[head] for score in scores]) for head in range(config.num_attention_heads)]
     starts = [head * len(matrix) // config.num_attention_heads for head in range(config.num_attention_heads)]
     return [softmax([scores[0][start + i] for i in range(words)]) for start in starts]

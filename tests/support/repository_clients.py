@@ -38,7 +38,7 @@ def run_repository_client(
 
 def outputs_of(model: Any, tokenizer: Any) -> Result:
     """A model's answers to `PAIRS`, or to `SENTENCES` where its rows hold one."""
-    pairs = PAIRS if model.config.sentences_per_row == 2 else [{"text": text} for text in SENTENCES]
+    pairs = PAIRS if model.config.sentences_per_example == 2 else [{"text": text} for text in SENTENCES]
     batch = tokenizer(*map(list, zip(*(pair.values() for pair in pairs), strict=True)), padding=True)
     with torch.no_grad():
         outputs = model.eval()(**batch.convert_to_tensors("pt"))

@@ -10,7 +10,7 @@ from modeling_dsa import DSAConfig
 from modeling_dsa.packing_dsa import Packing, pack
 
 PAD, SEP = 0, 2
-FIRST_WORD, VOCABULARY = 3, 40
+FIRST_TOKEN, VOCABULARY = 3, 40
 
 Model = TypeVar("Model", bound=nn.Module)
 
@@ -28,12 +28,12 @@ POOLING_CASES: dict[str, dict[str, Any]] = {
     "static": {"pooling": "static"},
     "structured": {"pooling": "structured", "num_attention_heads": 3, "attention_penalty": 0.3},
     "pairwise": {"pooling": "pairwise", "num_attention_heads": 2},
-    "pairwise by position": {"pooling": "pairwise", "latent": "sentence", "max_sentence_words": 8},
+    "pairwise by position": {"pooling": "pairwise", "latent": "sentence", "max_sentence_tokens": 8},
     "variational": {"pooling": "variational"},
     "variational by position": {
         "pooling": "variational",
         "latent": "sentence",
-        "max_sentence_words": 8,
+        "max_sentence_tokens": 8,
         "num_attention_heads": 2,
     },
 }

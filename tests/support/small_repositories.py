@@ -14,7 +14,7 @@ from modeling_dsa.modeling_dsa import DSAPreTrainedModel
 
 NLI_LABELS = {0: "entailment", 1: "neutral", 2: "contradiction"}
 NLI: dict[str, Any] = {
-    "sentences_per_row": 2,
+    "sentences_per_example": 2,
     "id2label": NLI_LABELS,
     "label2id": {label: number for number, label in NLI_LABELS.items()},
 }

@@ -38,7 +38,7 @@ SMALL_SIZES: dict[str, Any] = {
 }
 
 
-def as_words(options: dict[str, Any]) -> list[str]:
+def as_arguments(options: dict[str, Any]) -> list[str]:
     """Options as words of a command line."""
     words = [[f"--{key}", *map(str, value if isinstance(value, list) else [value])] for key, value in options.items()]
     return list(itertools.chain.from_iterable(words))
@@ -113,7 +113,7 @@ def small_trainer(
     )
     sizes: dict[str, Any] = {
         "vocab_size": len(small_tokenizer()),
-        "sentences_per_row": 2,
+        "sentences_per_example": 2,
         "classifier_hidden_sizes": [6],
     }
     with torch.random.fork_rng():
@@ -151,7 +151,7 @@ def run_main(main: Callable[[], None], script: str, options: dict[str, Any], *fl
     AcceleratorState._reset_state(reset_partial_state=True)
     GradientState._reset_state()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys, "argv", [script, *as_words(options), *flags])
+        patch.setattr(sys, "argv", [script, *as_arguments(options), *flags])
         return run_script(main)
 
 

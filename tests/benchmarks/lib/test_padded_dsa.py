@@ -14,7 +14,7 @@ from modeling_dsa import DSAConfig, DSAForNLI
 
 def test_operations_are_those_that_torch_counts() -> None:
     tokens = 2000  # the windows over a sentence's ends, which are not counted, are few
-    settings: dict[str, Any] = {"vocab_size": 50, "sentences_per_row": 2, "num_labels": 3}
+    settings: dict[str, Any] = {"vocab_size": 50, "sentences_per_example": 2, "num_labels": 3}
     config = DSAConfig(**settings)
     padded = PaddedDSA(DSAForNLI(config))
     side = torch.randint(3, 50, (1, tokens)), torch.ones(1, tokens)

@@ -40,7 +40,7 @@ def test_the_tokens_of_an_epoch_are_those_that_the_model_packs(pairs: Pairs, lim
                 padded["input_ids"], padded["attention_mask"], padded["token_type_ids"], 0, 2
             )
             indices, _ = pack(
-                padded["input_ids"], is_token, is_second, deduplicate=way != "every pair", max_sentence_words=limit
+                padded["input_ids"], is_token, is_second, deduplicate=way != "every pair", max_sentence_tokens=limit
             )
             tokens += len(indices)
         return tokens

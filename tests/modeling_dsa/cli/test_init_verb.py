@@ -114,7 +114,7 @@ def test_each_head_has_its_config_and_a_line_that_runs(
     assert config.architectures == [architecture]
     assert config.id2label == dict(enumerate(labels))
     assert config.label2id == {name: number for number, name in enumerate(labels)}
-    assert config.sentences_per_row == (2 if head == "nli" else 1)
+    assert config.sentences_per_example == (2 if head == "nli" else 1)
     assert (config.vocab_size, config.embedding_size, config.hidden_size) == (9, 3, 7)
     capsys.readouterr()
     exec(caplog.messages[-1])

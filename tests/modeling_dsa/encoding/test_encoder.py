@@ -15,9 +15,9 @@ from modeling_dsa.encoding.encoder import SentenceEncoder
 
 CASES: list[dict[str, Any]] = [
     {"num_attention_heads": 2},
-    {"sentences_per_row": 2},
+    {"sentences_per_example": 2},
     {"encoder": "bilstm", "hidden_size": 6, "pooling": "max"},
-    {"pooling": "variational", "max_sentence_words": 8},
+    {"pooling": "variational", "max_sentence_tokens": 8},
 ]
 
 
@@ -110,8 +110,8 @@ def test_model_in_training_mode_is_put_out_of_it_and_keeps_no_graph() -> None:
 
 
 def test_classifier_folder_and_object_give_their_encoders_vectors(tmp_path: Path) -> None:
-    small = small_encoder(sentences_per_row=2)
-    classifier = DSAForNLI(small_config(vocab_size=small.model.config.vocab_size, sentences_per_row=2)).eval()
+    small = small_encoder(sentences_per_example=2)
+    classifier = DSAForNLI(small_config(vocab_size=small.model.config.vocab_size, sentences_per_example=2)).eval()
     classifier.dsa.load_state_dict(small.model.state_dict())
     expected = small.encode(SENTENCES)
     assert (SentenceEncoder(classifier, small.tokenizer).encode(SENTENCES) == expected).all()

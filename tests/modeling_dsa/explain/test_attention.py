@@ -14,7 +14,7 @@ from modeling_dsa.text.tokenization import build_tokenizer
 
 def small_model(kind: type[Any] = DSAForNLI, **changes: Any) -> tuple[Any, PreTrainedTokenizerBase]:
     tokenizer = build_tokenizer(["a", "man", "is", "asleep", "."], lowercase=True)
-    pairs = {"sentences_per_row": 2} if kind is DSAForNLI else {}
+    pairs = {"sentences_per_example": 2} if kind is DSAForNLI else {}
     return randomize(kind(small_config(vocab_size=len(tokenizer), **pairs, **changes))), tokenizer
 
 
@@ -34,7 +34,7 @@ def tokens_of(attention: TextAttention) -> list[str]:
 def test_what_is_read_and_no_more(
     texts: tuple[str, ...], tokens: list[list[str]], known: list[list[int]], left_out: list[int]
 ) -> None:
-    model, tokenizer = small_model(max_sentence_words=3)
+    model, tokenizer = small_model(max_sentence_tokens=3)
     found, scores = read_attention(model, tokenizer, *texts)
     assert [tokens_of(attention) for attention in found] == tokens
     assert [attention.known for attention in found] == [list(map(bool, each)) for each in known]

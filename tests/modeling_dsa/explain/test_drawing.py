@@ -151,7 +151,11 @@ HEADS = {"model": DSAModel, "classifier": DSAForSequenceClassification, "nli": D
 def attentive(kind: str = "nli", **changes: Any) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """A small model of random weights with three heads, and its tokenizer."""
     tokenizer = build_tokenizer(WORDS, lowercase=True)
-    settings = {"vocab_size": len(tokenizer), "num_attention_heads": 3, "sentences_per_row": 2 if kind == "nli" else 1}
+    settings = {
+        "vocab_size": len(tokenizer),
+        "num_attention_heads": 3,
+        "sentences_per_example": 2 if kind == "nli" else 1,
+    }
     return randomize(HEADS[kind](small_config(**(settings | changes)))), tokenizer
 
 

@@ -27,7 +27,7 @@ from modeling_dsa.packing_dsa import Packing
 SYSTEMS: dict[str, dict[str, Any]] = {
     "dynamic": {},
     "three heads": {"num_attention_heads": 3, "routing_iterations": 3, "pair_features": ["cosine", "product"]},
-    "three words": {"max_sentence_words": 3},
+    "three words": {"max_sentence_tokens": 3},
     **ENCODER_CASES,
     **POOLING_CASES,
 }
@@ -43,7 +43,9 @@ ROWS = [
 
 def model_of(system: str = "dynamic", *, per_row: int = 2, **changes: Any) -> DSAForSequenceClassification:
     kind = DSAForNLI if per_row == 2 else DSAForSequenceClassification
-    model: DSAForSequenceClassification = kind(small_config(**(SYSTEMS[system] | changes), sentences_per_row=per_row))
+    model: DSAForSequenceClassification = kind(
+        small_config(**(SYSTEMS[system] | changes), sentences_per_example=per_row)
+    )
     model.eval()
     return randomize(model)
 

@@ -152,7 +152,7 @@ def test_same_seed_same_model_whatever_torch_has_drawn() -> None:
 
 
 def test_config_is_copied_whole_and_stays_as_it_is() -> None:
-    config = small_config(sentences_per_row=2, id2label={0: "yes", 1: "no", 2: "perhaps"}, label2id={"yes": 0})
+    config = small_config(sentences_per_example=2, id2label={0: "yes", 1: "no", 2: "perhaps"}, label2id={"yes": 0})
     config.note = "mine"
     config.problem_type = "single_label_classification"
     before = config.to_dict()

@@ -438,7 +438,7 @@ def test_the_command_in_the_card_makes_the_model_again(trained: ModelCard, home:
 @pytest.mark.parametrize("model_class", [DSAModel, DSAForNLI])
 def test_nothing_is_claimed_where_nothing_was_measured(model_class: Any, tmp_path: Path) -> None:
     names = dict(enumerate(LABEL_NAMES))
-    config = DSAConfig(vocab_size=len(small_tokenizer()), sentences_per_row=2, id2label=names, **SMALL_SIZES)
+    config = DSAConfig(vocab_size=len(small_tokenizer()), sentences_per_example=2, id2label=names, **SMALL_SIZES)
     model_class(config).save_pretrained(tmp_path)
     small_tokenizer().save_pretrained(tmp_path)
     assert write_card(tmp_path, ID) == tmp_path / "README.md"

@@ -17,7 +17,7 @@ def finished_run(folder: Path, first_premise: str, model_id: str) -> FinishedRun
     examples = [*pairs("validation")[:9]]
     examples[0] = examples[0] | {"premise": first_premise}
     model, tokenizer = (
-        DSAForNLI(small_config(vocab_size=len(small_tokenizer()), sentences_per_row=2)),
+        DSAForNLI(small_config(vocab_size=len(small_tokenizer()), sentences_per_example=2)),
         small_tokenizer(),
     )
     model.save_pretrained(folder)

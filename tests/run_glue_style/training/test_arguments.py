@@ -15,7 +15,7 @@ from run_glue_style.run_nli import DataArguments
 from run_glue_style.training.arguments import parse_arguments
 from run_glue_style.training.recipe import ModelArguments, RunArguments, TrainingRecipe
 
-DECIDED_BY_DATA = {"vocab_size", "sentences_per_row"}
+DECIDED_BY_DATA = {"vocab_size", "sentences_per_example"}
 CONFIG_FIELDS = set(DSAConfigFields.__annotations__) - DECIDED_BY_DATA - {
     "model_type", "pad_token_id", "sep_token_id", "tie_word_embeddings"
 }  # fmt: skip
@@ -84,12 +84,12 @@ def test_setting_brings_its_recipe_and_another_can_take_its_place(write_recipe: 
 @pytest.mark.parametrize("in_recipe", [True, False])
 def test_texts_that_a_setting_caps_can_be_read_in_full(in_recipe: bool, write_recipe: WriteRecipe) -> None:
     capped = setting_folder("dsa-single-fnc1")
-    assert DSAConfig.from_pretrained(capped).max_sentence_words
-    own = ["--recipe", write_recipe("max_sentence_words: null\n")] if in_recipe else ["--max_sentence_words", "none"]
+    assert DSAConfig.from_pretrained(capped).max_sentence_tokens
+    own = ["--recipe", write_recipe("max_sentence_tokens: null\n")] if in_recipe else ["--max_sentence_tokens", "none"]
     overrides = parse("--setting", "dsa-single-fnc1", *own)[4]
-    assert overrides == {"max_sentence_words": None}
-    assert DSAConfig.from_pretrained(capped, **overrides).max_sentence_words is None
-    assert parse("--setting", "dsa-single-fnc1", *own, "--max_sentence_words", "7")[4] == {"max_sentence_words": 7}
+    assert overrides == {"max_sentence_tokens": None}
+    assert DSAConfig.from_pretrained(capped, **overrides).max_sentence_tokens is None
+    assert parse("--setting", "dsa-single-fnc1", *own, "--max_sentence_tokens", "7")[4] == {"max_sentence_tokens": 7}
 
 
 def test_null_stands_for_what_is_not_given(write_recipe: WriteRecipe) -> None:

@@ -14,7 +14,7 @@ import pytest
 import torch
 from loopback_hub import LoopbackHub
 from safetensors.torch import load_file, save_file
-from small_runs import SMALL_SIZES, as_words, logged_error, read_results, run_main, small_trainer, write_pair_files
+from small_runs import SMALL_SIZES, as_arguments, logged_error, read_results, run_main, small_trainer, write_pair_files
 from transformers import AutoTokenizer
 
 from modeling_dsa import DSAForNLI
@@ -69,7 +69,7 @@ print(json.dumps(found))
 def run_nli(
     hub: LoopbackHub, folder: Path, data: dict[str, Any], *flags: str, token: str | None = TOKEN, **options: Any
 ) -> subprocess.Popen[str]:
-    words = as_words(OPTIONS | data | {"output_dir": folder / "run"} | options)
+    words = as_arguments(OPTIONS | data | {"output_dir": folder / "run"} | options)
     environment = hub.environment(folder / "home", token) | {"OMP_NUM_THREADS": "1"}
     return subprocess.Popen(
         [sys.executable, "run_glue_style/run_nli.py", "--cpu", *words, "--push_to_hub", *flags],

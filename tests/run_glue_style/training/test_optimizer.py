@@ -19,7 +19,7 @@ NO_NOISE: dict[str, Any] = {"embedding_dropout": 0.0, "hidden_dropout": 0.0, "cl
 
 def rates(recipe: TrainingRecipe, steps: int, losses: list[float] | None = None) -> list[float]:
     """The learning rate of each update; a plateau's of each check of the loss."""
-    optimizer = make_optimizer(DSAForNLI(small_config(sentences_per_row=2)), recipe)
+    optimizer = make_optimizer(DSAForNLI(small_config(sentences_per_example=2)), recipe)
     scheduler: Any = make_scheduler(optimizer, recipe, steps)
     found = []
     for step in range(steps):
@@ -50,7 +50,7 @@ def test_plateau_halves_after_exactly_plateau_patience_checks() -> None:
 
 
 def test_adamw_decays_matrices_only() -> None:
-    model = DSAForNLI(small_config(sentences_per_row=2))
+    model = DSAForNLI(small_config(sentences_per_example=2))
     decayed, others = make_optimizer(model, TrainingRecipe(weight_decay=0.2)).param_groups
     assert decayed["weight_decay"] == 0.2
     assert others["weight_decay"] == 0.0

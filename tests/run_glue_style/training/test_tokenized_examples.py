@@ -68,8 +68,8 @@ def test_examples_without_the_tokens_that_a_model_does_not_read_give_the_same(
     data: dict[str, Dataset], limit: int
 ) -> None:
     settings: dict[str, Any] = {
-        "sentences_per_row": 2,
-        "max_sentence_words": limit,
+        "sentences_per_example": 2,
+        "max_sentence_tokens": limit,
         "vocab_size": len(small_tokenizer()),
     }
     model = DSAForNLI(small_config(**settings)).eval()

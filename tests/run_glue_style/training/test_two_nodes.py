@@ -12,7 +12,7 @@ from typing import Any
 import psutil
 import pytest
 from safetensors.torch import load_file
-from small_runs import SMALL_SIZES, as_words, read_results, same_tensors, write_pair_files
+from small_runs import SMALL_SIZES, as_arguments, read_results, same_tensors, write_pair_files
 
 pytestmark = pytest.mark.slow
 REPOSITORY = Path(__file__).parents[3]
@@ -58,7 +58,7 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 def options_of(files: dict[str, Any], folder: Path, processes: int, **changes: Any) -> list[str]:
     """The script and its options, with the same global batch for any number of processes."""
     batch = {"per_device_train_batch_size": GLOBAL_BATCH // processes}
-    return [str(SCRIPT), "--cpu", *as_words(RECIPE | files | batch | {"output_dir": folder} | changes)]
+    return [str(SCRIPT), "--cpu", *as_arguments(RECIPE | files | batch | {"output_dir": folder} | changes)]
 
 
 def free_port() -> int:
