@@ -22,7 +22,7 @@ from safetensors.torch import load_file
 from small_runs import (
     SMALL_SIZES,
     Example,
-    as_words,
+    as_arguments,
     logged_error,
     pairs,
     read_results,
@@ -366,7 +366,7 @@ SCRIPT = REPOSITORY / "run_glue_style" / "run_nli.py"
 @pytest.mark.slow
 def test_script_trains_on_the_sample_from_a_checkout_that_is_not_installed(tmp_path: Path) -> None:
     options = QUICK | {"max_train_samples": 128, "num_train_epochs": 1, "evaluations_per_epoch": 1}
-    written = end(start(tmp_path, *LAUNCH, "--num_processes", 1, "--cpu", SCRIPT, *as_words(options)))
+    written = end(start(tmp_path, *LAUNCH, "--num_processes", 1, "--cpu", SCRIPT, *as_arguments(options)))
     results = read_results(tmp_path / "runs" / "dsa-single-snli")
     assert results["data"]["validation"]["examples"] == 9842
     assert results["data"]["test"]["examples"] == 9824
@@ -385,7 +385,7 @@ def wait_for(found: Callable[[], object], process: "subprocess.Popen[str]") -> N
 def test_killed_and_interrupted_process_goes_on_to_the_same_model(tmp_path: Path, files: dict[str, Any]) -> None:
     options = LEARNING | files | {"average_decay": 0.9, "gradient_accumulation_steps": 2, "checkpointing_steps": 7}
     options |= {"num_train_epochs": 60, "cpu": True}
-    words = {name: [SCRIPT, *as_words(options | {"output_dir": tmp_path / name})] for name in ("whole", "stopped")}
+    words = {name: [SCRIPT, *as_arguments(options | {"output_dir": tmp_path / name})] for name in ("whole", "stopped")}
     end(start(tmp_path, *words["whole"]))
     checkpoints = tmp_path / "stopped" / "checkpoints"
     for number, signal_number in ((1, signal.SIGKILL), (2, signal.SIGINT), (3, signal.SIGTERM)):
@@ -422,7 +422,7 @@ def test_two_processes_train_one_model(tmp_path: Path, files: dict[str, Any]) ->
     options = QUICK | files | {"output_dir": tmp_path / "run", "num_train_epochs": 2, "average_decay": 0.9}
     file = REPOSITORY / "configuration" / "accelerate" / "several_cpu_processes.yaml"
     launch = ["-m", "accelerate.commands.launch", "--config_file", file, "--main_process_port", free_port()]
-    written = end(start(tmp_path, *launch, SCRIPT, "--cpu", *as_words(options)))
+    written = end(start(tmp_path, *launch, SCRIPT, "--cpu", *as_arguments(options)))
     results = read_results(tmp_path / "run")
     assert results["processes"] == 2
     assert results["steps"] == 2 * 5  # 300 rows, 64 at a time
@@ -439,7 +439,9 @@ def test_two_processes_train_one_model(tmp_path: Path, files: dict[str, Any]) ->
 def test_processes_that_do_not_know_each_other_are_refused(tmp_path: Path, files: dict[str, Any]) -> None:
     options = one_update(files, output_dir=tmp_path / "run")
     launch = ["-m", "torch.distributed.run", "--nproc_per_node", 2, "--master_port", free_port()]
-    process = start(tmp_path, *launch, SCRIPT, *as_words(options), ACCELERATE_USE_CPU="false", CUDA_VISIBLE_DEVICES="")
+    process = start(
+        tmp_path, *launch, SCRIPT, *as_arguments(options), ACCELERATE_USE_CPU="false", CUDA_VISIBLE_DEVICES=""
+    )
     written = process.communicate()[1]
     assert process.returncode != 0
     assert "error: The launcher started 2 processes, but accelerate sees 1" in written
