@@ -83,7 +83,8 @@ class Regression:
     Attributes:
         compute: From predicted numbers and references, (examples,) both, to metrics.
         metric_for_best_model: As in `Objective`.
-        center: What a fresh head's output of 0 stands for; the mean label, so that labels of any size can be learnt.
+        center: What the head's output of 0 stands for while it is trained; the mean label, so that labels of any size
+            can be learnt.
         scale: What its output of 1 is more than that; the labels' standard deviation.
     """
 
@@ -108,11 +109,26 @@ class Regression:
         return {"loss": loss, **self.compute(predictions.numpy(), labels.numpy())}
 
     @torch.no_grad()
+    def start(self, model: nn.Module, is_fresh: bool) -> None:
+        """Take center and scale out of the last layer; a fresh one first says the mean label of every example."""
+        last = _last_layer(model)
+        if is_fresh:  # the outputs of a drawn one vary as much as the labels, and a short run does not unlearn them
+            last.weight.zero_()
+            last.bias.zero_()
+        else:
+            last.weight.div_(self.scale)
+            last.bias.sub_(self.center).div_(self.scale)
+
+    @torch.no_grad()
     def finish(self, model: nn.Module) -> None:
         """Put center and scale into the last layer."""
-        last = cast(nn.Linear, cast(nn.Sequential, model.get_submodule("classifier"))[-1])
+        last = _last_layer(model)
         last.weight.mul_(self.scale)
         last.bias.mul_(self.scale).add_(self.center)
+
+
+def _last_layer(model: nn.Module) -> nn.Linear:
+    return cast(nn.Linear, cast(nn.Sequential, model.get_submodule("classifier"))[-1])
 
 
 def metric_value(metrics: Metrics, name: str) -> float:

@@ -117,9 +117,10 @@ def _train_and_evaluate(
     with accelerator.main_process_first():
         data = load_data(task, run.max_train_samples)
         model, tokenizer = make_model(task, model_arguments, overrides, data.texts, run.seed, is_main)
-    if isinstance(objective, Regression) and has_fresh_head(task, model_arguments):
+    if isinstance(objective, Regression):
         labels = np.asarray(data.splits["train"]["label"][:])  # (examples,)
         objective = replace(objective, center=float(labels.mean()), scale=float(labels.std()) or 1.0)
+        objective.start(model, has_fresh_head(task, model_arguments))
     with accelerator.local_main_process_first():  # the others of its machine find the file
         examples = tokenize_data(task, data, tokenizer, model.config.max_sentence_tokens, is_main)
     identity = run_identity(task, model_arguments, recipe, run, model, data, accelerator)
