@@ -119,7 +119,7 @@ class DSAConfigFields(PreTrainedConfig):
     latent: Literal["token", "sentence"] = config_field(
         "token",
         'What has a latent variable z: each "token", or each "sentence" (the paper\'s wording taken '
-        "literally: W_z has one row a position, so sentences need a longest length, `max_sentence_tokens`).",
+        "literally: W_z has one row for each position, so sentences need a longest length, `max_sentence_tokens`).",
     )
     latent_size: int = config_field(100, "Width of z.", COUNT)
     kl_weight: float | int = config_field(

@@ -24,9 +24,9 @@ class DenseBranch(GradientCheckpointingLayer):
             width += config.growth_size
         self.output_size = width
 
-    def forward(self, words: Tensor, inside: Tensor) -> Tensor:
-        """(rows, d_0), (rows, 1) -> (rows, d_1 + L * d_l)"""
-        features: Tensor = self.first(words, inside)
+    def forward(self, tokens: Tensor, inside: Tensor) -> Tensor:
+        """(gapped tokens, d_0), (gapped tokens, 1) -> (gapped tokens, d_1 + L * d_l)"""
+        features: Tensor = self.first(tokens, inside)
         for layer in self.layers:
             features = torch.cat([features, layer(features, inside)], dim=1)
         return features
@@ -54,26 +54,27 @@ class DenseCNN(Encoder):
         if not (kernels and all(size >= 1 and size % 2 == 1 for size in kernels)):
             raise ValueError(f"kernel_sizes must be one or more odd numbers, got {kernels}.")
 
-    def forward(self, words: Tensor, packing: Packing, output_hidden_states: bool) -> tuple[Tensor, list[Tensor]]:
+    def forward(self, tokens: Tensor, packing: Packing, output_hidden_states: bool) -> tuple[Tensor, list[Tensor]]:
         """X^0 (N, d_0) -> X^c (N, d_c) and, when asked, Phi_k(X^0) of each branch, (N, d_1 + L * d_l)."""
         if output_hidden_states:
-            return self._encode(words, *packing.gapped_indices(self.gap), output_hidden_states)
+            return self._encode(tokens, *packing.gapped_indices(self.gap), output_hidden_states)
 
         def encode(block: slice) -> Tensor:
-            return self._encode(words[block], *packing.gapped_indices(self.gap, block))[0]
+            return self._encode(tokens[block], *packing.gapped_indices(self.gap, block))[0]
 
-        return in_blocks(encode, words, self.reach), []
+        return in_blocks(encode, tokens, self.reach), []
 
     def _encode(
-        self, words: Tensor, places: Tensor, count: int, output_hidden_states: bool = False
+        self, tokens: Tensor, indices: Tensor, count: int, output_hidden_states: bool = False
     ) -> tuple[Tensor, list[Tensor]]:
-        """(N, d_0), their rows among the gaps (N,), and the number of rows"""
-        rows = words.new_zeros(padded_count(count), words.shape[1]).index_copy_(0, places, words)  # (rows, d_0)
-        inside = words.new_zeros(rows.shape[0], 1).index_fill_(0, places, 1.0)  # (rows, 1)
-        branches = [branch(rows, inside) for branch in self.branches]
-        encoded = self.compression(torch.cat([*branches, rows], dim=1))
-        encoded = encoded.index_select(0, places)  # (N, d_c)
-        return encoded, [branch.index_select(0, places) for branch in branches] if output_hidden_states else []
+        """(N, d_0), their indices among the gaps (N,), and the number of tokens with the gaps"""
+        gapped = tokens.new_zeros(padded_count(count), tokens.shape[1])  # (gapped tokens, d_0)
+        gapped = gapped.index_copy_(0, indices, tokens)
+        inside = gapped.new_zeros(gapped.shape[0], 1).index_fill_(0, indices, 1.0)  # (gapped tokens, 1)
+        branches = [branch(gapped, inside) for branch in self.branches]
+        encoded = self.compression(torch.cat([*branches, gapped], dim=1))
+        encoded = encoded.index_select(0, indices)  # (N, d_c)
+        return encoded, [branch.index_select(0, indices) for branch in branches] if output_hidden_states else []
 
 
 class NoEncoder(GradientCheckpointingLayer, Encoder):
@@ -86,16 +87,16 @@ class NoEncoder(GradientCheckpointingLayer, Encoder):
         """Width of a word vector [d_0]."""
         return config.embedding_size
 
-    def forward(self, words: Tensor, packing: Packing, output_hidden_states: bool) -> tuple[Tensor, list[Tensor]]:
+    def forward(self, tokens: Tensor, packing: Packing, output_hidden_states: bool) -> tuple[Tensor, list[Tensor]]:
         """(N, d_0) -> the same."""
-        return words, []
+        return tokens, []
 
 
 class KimCNN(GradientCheckpointingLayer, Encoder):
     """Convolutions of several widths side by side: Kim, "Convolutional Neural Networks for Sentence Classification".
 
     Each kernel size has d_c / kernels feature maps. The paper pads a sentence where its filters need it; here 'same'
-    padding gives each word its window, so that any pooling can follow. The paper's own is the maximum over time.
+    padding gives each token its window, so that any pooling can follow. The paper's own is the maximum over time.
     """
 
     description = "convolutions of several widths (Kim's CNN)"
@@ -120,18 +121,19 @@ class KimCNN(GradientCheckpointingLayer, Encoder):
                 f"{config.hidden_size} cannot be."
             )
 
-    def forward(self, words: Tensor, packing: Packing, output_hidden_states: bool) -> tuple[Tensor, list[Tensor]]:
+    def forward(self, tokens: Tensor, packing: Packing, output_hidden_states: bool) -> tuple[Tensor, list[Tensor]]:
         """(N, d_0) -> (N, d_c)"""
-        places, total = packing.gapped_indices(self.gap)
-        rows = words.new_zeros(padded_count(total), words.shape[1]).index_copy_(0, places, words)  # (rows, d_0)
-        maps = [convolution(rows) for convolution in self.convolutions]
-        return torch.cat(maps, dim=1).index_select(0, places), []
+        indices, total = packing.gapped_indices(self.gap)
+        gapped = tokens.new_zeros(padded_count(total), tokens.shape[1])  # (gapped tokens, d_0)
+        gapped = gapped.index_copy_(0, indices, tokens)
+        maps = [convolution(gapped) for convolution in self.convolutions]
+        return torch.cat(maps, dim=1).index_select(0, indices), []
 
 
 class BiLSTM(GradientCheckpointingLayer, Encoder):
     """A bidirectional LSTM with u = d_c / 2 units each way.
 
-    Each direction reads its sentences from their own first (or last) word, in rectangles of similar lengths: what
+    Each direction reads its sentences from their own first (or last) token, in rectangles of similar lengths: what
     follows a sentence there comes too late to change it, and on a CPU this is up to ten times as fast as a
     `PackedSequence`.
     """
@@ -153,33 +155,32 @@ class BiLSTM(GradientCheckpointingLayer, Encoder):
         if config.hidden_size % 2:
             raise ValueError(f"hidden_size is both directions of encoder 'bilstm' and even, got {config.hidden_size}.")
 
-    def forward(self, words: Tensor, packing: Packing, output_hidden_states: bool) -> tuple[Tensor, list[Tensor]]:
-        """(N, d_0) -> (N, d_c) and, when asked, the words after each layer but the last."""
+    def forward(self, tokens: Tensor, packing: Packing, output_hidden_states: bool) -> tuple[Tensor, list[Tensor]]:
+        """(N, d_0) -> (N, d_c) and, when asked, the tokens after each layer but the last."""
         if torch.compiler.is_exporting() and type(packing.batch_shape[1]) is not int:
             raise ValueError(
-                "torch.export unrolls an LSTM, so encoder 'bilstm' is exported for one number of words: leave that "
+                "torch.export unrolls an LSTM, so encoder 'bilstm' is exported for one number of tokens: leave that "
                 "dimension static."
             )
         rectangles = packing.rectangles()
         last_of_sentence = (packing.offsets + packing.lengths - 1).index_select(0, packing.sentence_of_token)
-        mirrored = last_of_sentence - packing.positions  # (N,) the word's place when its sentence is read backwards
+        mirrored = last_of_sentence - packing.positions  # (N,) the token's index when its sentence is read backwards
         states = []
-        rows = words
         for forwards, backwards in zip(self.forwards, self.backwards, strict=True):
-            there = _run_lstm(forwards, rows, packing, rectangles)  # (N, u)
-            back = _run_lstm(backwards, rows.index_select(0, mirrored), packing, rectangles).index_select(0, mirrored)
-            rows = dropout(torch.cat([there, back], dim=1), self.dropout_rate, self.training)  # (N, d_c)
-            states.append(rows)
-        return rows, states[:-1] if output_hidden_states else []
+            there = _run_lstm(forwards, tokens, packing, rectangles)  # (N, u)
+            back = _run_lstm(backwards, tokens.index_select(0, mirrored), packing, rectangles).index_select(0, mirrored)
+            tokens = dropout(torch.cat([there, back], dim=1), self.dropout_rate, self.training)  # (N, d_c)
+            states.append(tokens)
+        return tokens, states[:-1] if output_hidden_states else []
 
 
-def _run_lstm(lstm: nn.Module, rows: Tensor, packing: Packing, rectangles: list[tuple[Tensor, Tensor]]) -> Tensor:
+def _run_lstm(lstm: nn.Module, tokens: Tensor, packing: Packing, rectangles: list[tuple[Tensor, Tensor]]) -> Tensor:
     """(N, width) -> (N, u)"""
     if rectangles:
-        states = [lstm(rows[words.t()])[0].transpose(0, 1) for words, _ in rectangles]  # (sentences, words, u)
+        states = [lstm(tokens[indices.t()])[0].transpose(0, 1) for indices, _ in rectangles]  # (sentences, tokens, u)
     else:  # a batch of empty sentences, in which every weight still needs its gradient of 0
-        states = [lstm(torch.cat([rows, rows.new_zeros(1, rows.shape[1])])[:, None])[0][:0, 0]]
-    return packing.rows_of_rectangles(rectangles, states)
+        states = [lstm(torch.cat([tokens, tokens.new_zeros(1, tokens.shape[1])])[:, None])[0][:0, 0]]
+    return packing.pack_rectangles(rectangles, states)
 
 
 class PairwiseEncoder(Encoder):
@@ -192,13 +193,13 @@ class PairwiseEncoder(Encoder):
         sizes = [config.embedding_size] + [config.hidden_size] * (config.num_hidden_layers - 1)
         self.layers = nn.ModuleList(PairwiseSelfAttention(config, size, config.hidden_size) for size in sizes)
 
-    def forward(self, words: Tensor, packing: Packing, output_hidden_states: bool) -> tuple[Tensor, list[Tensor]]:
-        """(N, d_0) -> (N, d_c) and, when asked, the words after each layer but the last."""
+    def forward(self, tokens: Tensor, packing: Packing, output_hidden_states: bool) -> tuple[Tensor, list[Tensor]]:
+        """(N, d_0) -> (N, d_c) and, when asked, the tokens after each layer but the last."""
         states = []
         for layer in self.layers:
-            words = layer(words, packing)
-            states.append(words)
-        return words, states[:-1] if output_hidden_states else []
+            tokens = layer(tokens, packing)
+            states.append(tokens)
+        return tokens, states[:-1] if output_hidden_states else []
 
 
 ENCODERS: dict[str, type[Encoder]] = {

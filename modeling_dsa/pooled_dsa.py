@@ -36,7 +36,8 @@ class Pooled:
         A pooling may tell copies of a sentence apart, so they are laid out by its own packing.
         """
         by_example = self.packing.unpack_sentences(self.vectors.transpose(0, 1).flatten(1))  # (batch, 1 or 2, ...)
-        return by_example.unflatten(2, (self.vectors.shape[0], -1)).permute(2, 0, 1, 3)
+        samples: Tensor = by_example.unflatten(2, (self.vectors.shape[0], -1))  # (batch, 1 or 2, samples, width)
+        return samples.permute(2, 0, 1, 3)
 
 
 def at_least_float32(tensor: Tensor) -> Tensor:
@@ -44,6 +45,6 @@ def at_least_float32(tensor: Tensor) -> Tensor:
     return tensor.float() if tensor.dtype in (torch.bfloat16, torch.float16) else tensor
 
 
-def sum_tokens(weights: Tensor, words: Tensor, packing: Packing) -> Tensor:
-    """Each head's weighted sum of the same words, s = H a. (heads, N), (N, d_c) -> (U, heads * d_c)"""
-    return packing.weighted_sum(weights, at_least_float32(words)).transpose(0, 1).flatten(1).to(words.dtype)
+def sum_tokens(weights: Tensor, tokens: Tensor, packing: Packing) -> Tensor:
+    """Each head's weighted sum of the same tokens, s = H a. (heads, N), (N, d_c) -> (U, heads * d_c)"""
+    return packing.weighted_sum(weights, at_least_float32(tokens)).transpose(0, 1).flatten(1).to(tokens.dtype)

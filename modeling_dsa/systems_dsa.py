@@ -13,8 +13,8 @@ from .config_fields_dsa import DSAConfigFields
 class Encoder(nn.Module):
     """Packed word vectors in, packed encoded tokens out.
 
-    `forward(words, packing, output_hidden_states)` takes the word vectors (N, d_0), the [`Packing`] that tells which of
-    them make a sentence (no layer sees across two) and whether to return intermediate hidden states. It returns the
+    `forward(tokens, packing, output_hidden_states)` takes the word vectors (N, d_0), the [`Packing`] that tells which
+    of them make a sentence (no layer sees across two) and whether to return intermediate hidden states. It returns the
     encoded tokens (N, d_c) and a list of these states, each (N, its width).
 
     Attributes:
@@ -47,7 +47,7 @@ class Encoder(nn.Module):
 class Pooling(nn.Module):
     """Packed encoded tokens in, one vector a sentence out.
 
-    `forward(words, packing, classes)` takes the encoded tokens (N, d_c), the [`Packing`] that tells which of them make
+    `forward(tokens, packing, classes)` takes the encoded tokens (N, d_c), the [`Packing`] that tells which of them make
     a sentence, and the class of each example (B,) where the model is told them. It returns a [`Pooled`].
 
     Attributes:

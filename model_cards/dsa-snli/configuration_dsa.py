@@ -63,7 +63,7 @@ class DSAConfig(DSAConfigFields):
 
     @property
     def classifier_input_size(self) -> int:
-        """Width of what the classifier sees of a row."""
+        """Width of what the classifier sees of an example."""
         size, heads = self.sentence_embedding_size, self.num_attention_heads
         if self.sentences_per_example == 1:
             return size

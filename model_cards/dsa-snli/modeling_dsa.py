@@ -40,24 +40,26 @@ if TYPE_CHECKING:
 class DSAModelOutput(ModelOutput):
     """Output of [`DSAModel`].
 
-    Padding, separators and words that the model does not read have 0 in every field that is laid out by words.
+    Padding, separators and tokens that the model does not read have 0 in every field that is laid out by tokens.
 
     Attributes:
-        last_hidden_state: Encoded words x_i^c. (batch, words, d_c)
-        pooler_output: Vector of each row's sentence, of its first where rows hold pairs. (batch, m * d_o)
-        second_pooler_output: Vector of the second sentence, where rows hold pairs. (batch, m * d_o)
+        last_hidden_state: Encoded tokens x_i^c. (batch, tokens, d_c)
+        pooler_output: Vector of each example's sentence, of its first where examples are pairs. (batch, m * d_o)
+        second_pooler_output: Vector of the second sentence, where examples are pairs. (batch, m * d_o)
         vector_samples: Vectors under each sample of the latent variable, whose mean the two above are, where there are
             several. (samples, batch, 1 or 2, m * d_c)
         hidden_states: When asked: the word vectors, what the encoder computes on the way, and `last_hidden_state`.
-            Each (batch, words, its width)
-        attentions: When asked: the attention weights, one tensor for each routing iteration. Over the words of one
-            sentence they sum to 1; a row that holds a pair holds both sentences' weights. Of several samples it is the
-            mean. Each (batch, heads, words)
+            Each (batch, tokens, its width)
+        attentions: When asked: the attention weights, one tensor for each routing iteration. Over the tokens of one
+            sentence they sum to 1; a pair has both sentences' weights. Of several samples it is the
+            mean. Each (batch, heads, tokens)
         attentions_std: When attentions are asked for and there are several samples: their standard deviation over
-            these. (batch, heads, words)
-        kl: KL(q || p) of all latent variables of a row, in training with labels, for variational attention. (batch,)
+            these. (batch, heads, tokens)
+        kl: KL(q || p) of all latent variables of an example, in training with labels, for variational attention.
+            (batch,)
         kl_weight: The factor of `kl` in the loss at this point of the training. ()
-        attention_penalty: ||A A^T - I||_F^2, summed over a row's sentences, for structured self-attention. (batch,)
+        attention_penalty: ||A A^T - I||_F^2, summed over an example's sentences, for structured self-attention.
+            (batch,)
     """
 
     last_hidden_state: Tensor | None = None
@@ -85,8 +87,8 @@ class DSAClassifierOutput(ModelOutput):
         attentions: As in [`DSAModelOutput`].
         attentions_std: As in [`DSAModelOutput`].
         probabilities_std: Standard deviation of the classes' probabilities over several samples. (batch, num_labels)
-        reconstruction_loss: Where `loss` may have other terms: its first, -log p(y | z), the mean over rows and
-            samples. ()
+        reconstruction_loss: Where `loss` may have other terms: its first, -log p(y | z), the mean over examples
+            and samples. ()
         kl: As in [`DSAModelOutput`]. (batch,)
         kl_weight: As in [`DSAModelOutput`]. ()
         attention_penalty: As in [`DSAModelOutput`]. (batch,)
@@ -111,7 +113,7 @@ class DSAPreTrainedModel(PreTrainedModel):
     base_model_prefix = "dsa"
     input_modalities = "text"
     supports_gradient_checkpointing = True  # of the encoder: branches, or layers
-    # They read each other's weights, or run on lists of words that no hook could move between devices.
+    # They read each other's weights, or run on lists of tokens that no hook could move between devices.
     _no_split_modules = [kind.__name__ for kind in (*ENCODERS.values(), *POOLINGS.values())] + ["ClassifierLayer"]
 
     @torch.no_grad()
@@ -177,12 +179,12 @@ class DSAPreTrainedModel(PreTrainedModel):
                 self.push_to_hub(repo_id, **to_push, max_shard_size=kwargs.get("max_shard_size", "50GB"))
 
     def fold_embeddings(self) -> None:
-        """Make prediction faster: what depends on one word alone becomes a table, and batch normalisation a product.
+        """Make prediction faster: what depends on one token alone becomes a table, and batch normalisation a product.
 
         Half of the encoder's multiplications go; vectors and logits stay the same to about 1e-6. The tables need
-        memory: 2,700 numbers a word for single DSA ([`FoldedDenseCNN`]). They are not saved, but the config remembers,
+        memory: 2,700 numbers a token for single DSA ([`FoldedDenseCNN`]). They are not saved, but the config remembers,
         and `from_pretrained` folds again. `unfold_embeddings()` undoes it, and so do `train()` and new weights or
-        words that come through a method. Without effect where gradients are recorded, and on
+        tokens that come through a method. Without effect where gradients are recorded, and on
         `inputs_embeds`, hidden states, compilation and export.
 
         Raises:
@@ -279,15 +281,15 @@ class DSAModel(DSAPreTrainedModel):
         """Encode the sentences of a batch. Each is encoded as if it were alone.
 
         Args:
-            input_ids: Word ids. (batch, words)
-            attention_mask: 1 for real words, 0 for padding on any side; without it, `pad_token_id` is padding.
-                (batch, words)
-            token_type_ids: 1 for the words of a row's second sentence. Read where `config.sentences_per_example` is 2;
-                a row without a 1 is split at its first separator. (batch, words)
-            inputs_embeds: Word vectors in place of `input_ids`. (batch, words, d_0)
+            input_ids: Token ids. (batch, tokens)
+            attention_mask: 1 for real tokens, 0 for padding on any side; without it, `pad_token_id` is padding.
+                (batch, tokens)
+            token_type_ids: 1 for the tokens of a pair's second sentence. Read where `config.sentences_per_example` is
+                2; an example without a 1 is split at its first separator. (batch, tokens)
+            inputs_embeds: Word vectors in place of `input_ids`. (batch, tokens, d_0)
             labels: Classes, which the posterior of variational attention sees in training; nothing else does. (batch,)
             output_attentions: Also return the attention weights.
-            output_hidden_states: Also return all layers' words.
+            output_hidden_states: Also return all layers' tokens.
             output_tokens: Return `last_hidden_state`; without it nothing is as large as the padded batch.
             **_: Taken for transformers' sake and not used.
 
@@ -298,16 +300,17 @@ class DSAModel(DSAPreTrainedModel):
             ValueError: Not exactly one of `input_ids` and `inputs_embeds` is given.
         """
         if output_attentions is None:
-            output_attentions = self.config.output_attentions
+            output_attentions = bool(self.config.output_attentions)
         if output_hidden_states is None:
-            output_hidden_states = self.config.output_hidden_states
+            output_hidden_states = bool(self.config.output_hidden_states)
         if (input_ids is None) == (inputs_embeds is None):
             raise ValueError("Give either input_ids or inputs_embeds, and not both.")
 
         index, packing = self._pack(input_ids, attention_mask, token_type_ids, inputs_embeds)
+        states: list[Tensor] = []
         if self._can_look_up(inputs_embeds, output_hidden_states):
             folded = cast(FoldedDenseCNN, self.folded)
-            encoded, states = folded(cast(Tensor, input_ids).flatten()[index], packing), []  # (N, d_c)
+            encoded = folded(cast(Tensor, input_ids).flatten()[index], packing)  # (N, d_c)
         else:
             encoded, states = self._encode(input_ids, inputs_embeds, index, packing, output_hidden_states)
         if self.config.normalize_tokens:
@@ -380,9 +383,9 @@ class DSAModel(DSAPreTrainedModel):
             embedded = self.embed_tokens(cast(Tensor, input_ids).flatten()[index])  # (N, d_0)
         else:
             embedded = inputs_embeds.flatten(0, 1)[index]  # (N, d_0)
-        words = dropout(embedded, self.config.embedding_dropout, self.training)
-        encoded, states = self.encoder(words, packing, bool(output_hidden_states))
-        return encoded, [words, *states]
+        tokens = dropout(embedded, self.config.embedding_dropout, self.training)
+        encoded, states = self.encoder(tokens, packing, output_hidden_states)
+        return encoded, [tokens, *states]
 
     def _normalize(self, encoded: Tensor) -> Tensor:
         """Give every encoded token the length `config.token_norm`. (N, d_c) -> (N, d_c)"""
@@ -393,7 +396,7 @@ class DSAModel(DSAPreTrainedModel):
 
 
 def _unpack_weights(weights: Tensor, packing: Packing) -> Tensor:
-    """(heads, N) -> (batch, heads, words)"""
+    """(heads, N) -> (batch, heads, tokens)"""
     return packing.unpack_tokens(weights.t()).transpose(1, 2)
 
 
@@ -487,16 +490,16 @@ class DSAForSequenceClassification(DSAPreTrainedModel):
         output_hidden_states: bool | None = None,
         **kwargs: Any,
     ) -> DSAClassifierOutput:
-        """Classify the rows of a batch.
+        """Classify the examples of a batch.
 
         Args:
-            input_ids: As for [`DSAModel`]. (batch, words)
-            attention_mask: As for [`DSAModel`]. (batch, words)
-            token_type_ids: As for [`DSAModel`]. (batch, words)
-            inputs_embeds: As for [`DSAModel`]. (batch, words, d_0)
+            input_ids: As for [`DSAModel`]. (batch, tokens)
+            attention_mask: As for [`DSAModel`]. (batch, tokens)
+            token_type_ids: As for [`DSAModel`]. (batch, tokens)
+            inputs_embeds: As for [`DSAModel`]. (batch, tokens, d_0)
             labels: Classes, or numbers for a regression. (batch,)
             output_attentions: Also return the attention weights.
-            output_hidden_states: Also return all layers' words.
+            output_hidden_states: Also return all layers' tokens.
             **kwargs: Handed to the loss function.
 
         Returns:
@@ -559,11 +562,12 @@ class DSAForSequenceClassification(DSAPreTrainedModel):
         if not self.config.classifier_hidden_sizes:
             features = dropout(features, self.config.classifier_dropout, self.training)
         logits: Tensor = self.classifier(features)  # (samples * batch, num_labels)
-        return logits.unflatten(0, (vectors.shape[0], -1))
+        by_sample: Tensor = logits.unflatten(0, (vectors.shape[0], -1))  # (samples, batch, num_labels)
+        return by_sample
 
 
 class DSAForNLI(DSAForSequenceClassification):
-    """Natural language inference: the relation of a premise and a hypothesis, which stand in one row."""
+    """Natural language inference: the relation of a premise and a hypothesis."""
 
     def __init__(self, config: DSAConfig) -> None:
         if config.sentences_per_example != 2:

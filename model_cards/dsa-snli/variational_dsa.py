@@ -1,7 +1,7 @@
 """Variational self-attention (VSAM) and its deterministic twin: poolings whose attention comes from a latent variable.
 
 Zhang, Liang and Yilmaz, "Variational Self-attention Model for Sentence Representation" (2018). The paper leaves open
-how one vector z gives weights for n words; `config.latent` has both readings.
+how one vector z gives weights for n tokens; `config.latent` has both interpretations.
 """
 
 from collections.abc import Iterator
@@ -45,8 +45,8 @@ def kl_divergence(mean_q: Tensor, log_std_q: Tensor, mean_p: Tensor, log_std_p: 
 class PairwisePooling(Pooling):
     """VSAM without its variational part, the paper's baseline: the same attention from the mean of z alone.
 
-    pi = f(H) (Eq. 6), mu = l_1(pi) (Eq. 7), a = softmax(tanh(W^z mu)) over the words, s = H a. With m heads W^z has m
-    rows a word, and s is the concatenation.
+    pi = f(H) (Eq. 6), mu = l_1(pi) (Eq. 7), a = softmax(tanh(W^z mu)) over the tokens, s = H a. With m heads W^z has m
+    rows for each token, and s is the concatenation.
     """
 
     description = (
@@ -73,14 +73,14 @@ class PairwisePooling(Pooling):
                 "latent 'sentence' has one weight a position: set max_sentence_tokens, the longest length."
             )
 
-    def forward(self, words: Tensor, packing: Packing, classes: Tensor | None = None) -> Pooled:
+    def forward(self, tokens: Tensor, packing: Packing, classes: Tensor | None = None) -> Pooled:
         """(N, d_c) -> vectors (1, U, m * d_c) and the weights, (m, N)."""
-        latents = self.mean(self.features(self.pairs(words, packing), packing))
+        latents = self.mean(self.features(self.pairs(tokens, packing), packing))
         weights = self.attention(latents[None], packing)[0]  # (m, N)
-        return Pooled(sum_tokens(weights, words, packing)[None], [weights], packing)
+        return Pooled(sum_tokens(weights, tokens, packing)[None], [weights], packing)
 
     def features(self, pi: Tensor, packing: Packing) -> Tensor:
-        """What has a latent variable of its own: each word or, as the mean of its words, each sentence.
+        """What has a latent variable of its own: each token or, as the mean of its tokens, each sentence.
 
         (N, width) -> (N or U, width)
         """
@@ -96,8 +96,8 @@ class PairwisePooling(Pooling):
             scores = scores.transpose(1, 2)  # (samples, m, N)
         else:
             scores = scores.view(*scores.shape[:2], self.heads, -1)  # (samples, U, m, positions)
-            places = packing.positions.clamp(max=scores.shape[3] - 1)  # a packing's rest may be longer
-            scores = scores.permute(1, 3, 0, 2)[packing.sentence_of_token, places]  # (N, samples, m)
+            positions = packing.positions.clamp(max=scores.shape[3] - 1)  # a packing's rest may be longer
+            scores = scores.permute(1, 3, 0, 2)[packing.sentence_of_token, positions]  # (N, samples, m)
             scores = scores.permute(1, 2, 0)
         return packing.softmax(scores.flatten(0, 1)).view_as(scores)
 
@@ -105,10 +105,10 @@ class PairwisePooling(Pooling):
 class VariationalSelfAttention(PairwisePooling):
     """VSAM: attention from samples of z.
 
-    The prior p(z|H) (Eq. 6 to 8) sees the words; in training the posterior q(z|H, y) (Eq. 9 and 10) sees the class of
-    the row too. Samples are z = mu + sigma * epsilon, so that gradients reach both. What the posterior network gives,
-    l_3 and l_4, is added to the prior's mu and log sigma: so the likelihood trains the prior as well, which alone
-    predicts, and KL(q || p) starts at 0, where a long text would otherwise start a million nats from its label.
+    The prior p(z|H) (Eq. 6 to 8) sees the tokens; in training the posterior q(z|H, y) (Eq. 9 and 10) sees the class of
+    the example too. Samples are z = mu + sigma * epsilon, so that gradients reach both. What the posterior network
+    gives, l_3 and l_4, is added to the prior's mu and log sigma: so the likelihood trains the prior as well, which
+    alone predicts, and KL(q || p) starts at 0, where a long text would otherwise start a million nats from its label.
     """
 
     description = (
@@ -120,7 +120,7 @@ class VariationalSelfAttention(PairwisePooling):
         super().__init__(config, in_size)
         width = config.attention_hidden_size
         self.log_std = nn.Linear(width, config.latent_size)  # l_2
-        self.posterior_pairs = PairwiseSelfAttention(config, in_size, width)  # f_phi's reading of H
+        self.posterior_pairs = PairwiseSelfAttention(config, in_size, width)  # f_phi over H
         self.posterior_joint = nn.Linear(width, width)  # g, with the class's vector
         self.class_vectors = nn.Linear(cast(int, config.num_labels), width, bias=False)
         self.posterior_mean = nn.Linear(width, config.latent_size)  # l_3
@@ -140,24 +140,24 @@ class VariationalSelfAttention(PairwisePooling):
         if cast(int, config.num_labels) < 2:
             raise ValueError(f"{reads}: num_labels must be at least 2, got {config.num_labels}.")
 
-    def forward(self, words: Tensor, packing: Packing, classes: Tensor | None = None) -> Pooled:
+    def forward(self, tokens: Tensor, packing: Packing, classes: Tensor | None = None) -> Pooled:
         """(N, d_c) -> vectors (samples, V, m * d_c), the weights, (m, M), and in training the KL divergence.
 
-        In training copies of a sentence in rows of different classes have posteriors of their own, so they become V
-        sentences of M words.
+        In training copies of a sentence in examples of different classes have posteriors of their own, so they become V
+        sentences of M tokens.
         """
-        features = self.features(self.pairs(words, packing), packing)
+        features = self.features(self.pairs(tokens, packing), packing)
         mean, log_std = (at_least_float32(layer(features)) for layer in (self.mean, self.log_std))  # (N or U, latent)
         if not self.training or classes is None:
             if self.prediction_samples == 0 or _WITHOUT_SAMPLES.get():
-                return self._pool(mean[None], words, packing)
-            return self._pool(_sample(mean, log_std, self.prediction_samples), words, packing)
+                return self._pool(mean[None], tokens, packing)
+            return self._pool(_sample(mean, log_std, self.prediction_samples), tokens, packing)
 
-        seen = self.posterior_joint(self.features(self.posterior_pairs(words, packing), packing))  # (N or U, width)
+        seen = self.posterior_joint(self.features(self.posterior_pairs(tokens, packing), packing))  # (N or U, width)
         if not torch.compiler.is_compiling() and int(classes.min()) < 0:
             raise ValueError(
-                f"Pooling 'variational' learns from the class of each row, but a label is {int(classes.min())}: leave "
-                "rows without a class out."
+                f"Pooling 'variational' learns from the class of each example, but a label is {int(classes.min())}: "
+                "leave examples without a class out."
             )
         classes, sentences, token_index, packing = packing.split_by_class(classes, self.class_vectors.in_features)
         one_hot = F.one_hot(classes, self.class_vectors.in_features).to(seen.dtype)  # (V, classes)
@@ -174,7 +174,7 @@ class VariationalSelfAttention(PairwisePooling):
         if self.latent_of_tokens:
             kl = kl.new_zeros(packing.lengths.shape[0]).index_add(0, packing.sentence_of_token, kl)  # (V,)
         pooled = self._pool(
-            _sample(mean_q, log_std_q, self.training_samples), words.index_select(0, token_index), packing
+            _sample(mean_q, log_std_q, self.training_samples), tokens.index_select(0, token_index), packing
         )
         pooled.kl, pooled.kl_weight = kl, self._next_kl_weight()
         return pooled
@@ -183,9 +183,9 @@ class VariationalSelfAttention(PairwisePooling):
         """Layers whose weights start at 0: l_2, so that sigma is the same everywhere, l_3 and l_4."""
         return self.log_std, self.posterior_mean, self.posterior_log_std
 
-    def _pool(self, latents: Tensor, words: Tensor, packing: Packing) -> Pooled:
-        weights = self.attention(latents.to(words.dtype), packing)  # (samples, m, N)
-        vectors = sum_tokens(weights.flatten(0, 1), words, packing)  # (U, samples * m * d_c)
+    def _pool(self, latents: Tensor, tokens: Tensor, packing: Packing) -> Pooled:
+        weights = self.attention(latents.to(tokens.dtype), packing)  # (samples, m, N)
+        vectors = sum_tokens(weights.flatten(0, 1), tokens, packing)  # (U, samples * m * d_c)
         vectors = vectors.view(packing.lengths.shape[0], latents.shape[0], -1).transpose(0, 1)  # (samples, U, m * d_c)
         spread = weights.std(0) if latents.shape[0] > 1 else None
         return Pooled(vectors, [weights.mean(0)], packing, attentions_std=spread)

@@ -124,7 +124,7 @@ def _additions(folder: Path, repo_id: str) -> list[CommitOperationAdd]:
 
 
 def _named_card(card: Path, repo_id: str) -> bytes:
-    """A card with the repository's name in the place of its placeholder."""
+    """A card with the repository's name instead of its placeholder."""
     return re.sub(PLACEHOLDER.encode() + rb"[\w.-]+", lambda _: repo_id.encode(), card.read_bytes())
 
 

@@ -151,11 +151,11 @@ def _write(model: DSAPreTrainedModel, file: Path, weights: str) -> None:
 
 
 def _batches(model: DSAPreTrainedModel) -> Iterator[Arrays]:
-    """Random batches of many shapes: padding on both sides, empty sentences and rows, marked and unmarked pairs."""
+    """Random batches of many shapes: padding on both sides, empty sentences and examples, marked and unmarked pairs."""
     config, draw = model.config, np.random.default_rng(0)
-    for rows, longest in [(5, 9), (1, 1), (2, 60), (3, 5), (4, 17), (6, 30), (7, 3), (1, 12), (7, 40)]:
-        left = draw.integers(0, 3, rows)
-        ids = np.full((rows, longest + 3), config.pad_token_id or 0)
+    for examples, longest in [(5, 9), (1, 1), (2, 60), (3, 5), (4, 17), (6, 30), (7, 3), (1, 12), (7, 40)]:
+        left = draw.integers(0, 3, examples)
+        ids = np.full((examples, longest + 3), config.pad_token_id or 0)
         mask, types = np.zeros_like(ids), np.zeros_like(ids)
         for row, start in enumerate(left):
             length = draw.integers(0, longest + 1) if row else longest
@@ -168,7 +168,7 @@ def _batches(model: DSAPreTrainedModel) -> Iterator[Arrays]:
                 if row % 3 < 2:
                     types[row, middle + 1 : start + length] = 1
         yield dict(zip(INPUTS, (ids, mask, types), strict=True))
-    yield {name: np.zeros((2, 3), np.int64) for name in INPUTS}  # not a single word
+    yield {name: np.zeros((2, 3), np.int64) for name in INPUTS}  # not a single token
 
 
 @torch.no_grad()

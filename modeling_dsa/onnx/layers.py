@@ -14,7 +14,7 @@ from modeling_dsa.packing_dsa import Packing
 
 
 class _WindowLayer(nn.Module):
-    """A [`ConvLayer`] in prediction, as one matrix product over the windows of all words."""
+    """A [`ConvLayer`] in prediction, as one matrix product over the windows of all tokens."""
 
     def __init__(self, layer: Any) -> None:
         super().__init__()
@@ -23,29 +23,29 @@ class _WindowLayer(nn.Module):
         self.bias = layer.bias
         self.negative_slope: float = layer.negative_slope
 
-    def forward(self, rows: Tensor, windows: dict[int, Tensor]) -> Tensor:
-        """(rows, in_channels) -> (rows, out_channels)"""
-        seen = F.embedding(windows[self.kernel], rows).flatten(1) if self.kernel > 1 else rows
+    def forward(self, tokens: Tensor, windows: dict[int, Tensor]) -> Tensor:
+        """(tokens, in_channels) -> (tokens, out_channels)"""
+        seen = F.embedding(windows[self.kernel], tokens).flatten(1) if self.kernel > 1 else tokens
         return F.leaky_relu(F.linear(seen, self.weight, self.bias), self.negative_slope)
 
 
 def _windows(packing: Packing, kernels: set[int]) -> dict[int, Tensor]:
-    """The rows that each word's window of each size sees; what is outside its sentence is row N. (N + 1, k)"""
+    """The tokens that each token's window of each size sees; what is outside its sentence is number N. (N + 1, k)"""
     sentences = F.pad(packing.sentence_of_token, (0, 1), value=-1)  # (N + 1,)
     last = packing.sentence_of_token.shape[0]
     windows = {}
     for kernel in kernels:
-        places = torch.arange(last + 1)[:, None] + torch.arange(kernel) - kernel // 2
-        inside = places.clamp(0, last)
-        is_outside = (places < 0) | (sentences[inside] != sentences[:, None])
+        indices = torch.arange(last + 1)[:, None] + torch.arange(kernel) - kernel // 2
+        inside = indices.clamp(0, last)
+        is_outside = (indices < 0) | (sentences[inside] != sentences[:, None])
         windows[kernel] = torch.where(is_outside, last, inside)
     return windows
 
 
 class WindowDenseCNN(nn.Module):
-    """[`DenseCNN`] in prediction, without empty rows between the sentences.
+    """[`DenseCNN`] in prediction, without gaps between the sentences.
 
-    The compression is a sum of products, two for each branch (its first layer, its dense layers) and one for the word
+    The compression is a sum of products, two for each branch (its first layer, its dense layers) and one for the token
     vectors: in int8 each has a scale of its own. With one for all, most of what int8 costs in accuracy is lost here.
     """
 
@@ -65,15 +65,15 @@ class WindowDenseCNN(nn.Module):
         self.bias = encoder.compression.bias
         self.negative_slope: float = encoder.compression.negative_slope
 
-    def forward(self, words: Tensor, packing: Packing, *_: Any) -> tuple[Tensor, list[Tensor]]:
+    def forward(self, tokens: Tensor, packing: Packing, *_: Any) -> tuple[Tensor, list[Tensor]]:
         """(N, d_0) -> (N, d_c)"""
         branches = [cast(list[_WindowLayer], branch) for branch in self.branches]
         windows = _windows(packing, {layer.kernel for layers in branches for layer in layers} - {1})
-        rows = F.pad(words, (0, 0, 0, 1))  # (N + 1, d_0) the last is what stands outside a sentence
-        inside = F.pad(torch.ones_like(words[:, :1]), (0, 0, 0, 1))  # (N + 1, 1)
-        encoded = F.linear(words, self.compression[-1], self.bias)  # (N, d_c)
+        padded = F.pad(tokens, (0, 0, 0, 1))  # (N + 1, d_0) the last is what stands outside a sentence
+        inside = F.pad(torch.ones_like(tokens[:, :1]), (0, 0, 0, 1))  # (N + 1, 1)
+        encoded = F.linear(tokens, self.compression[-1], self.bias)  # (N, d_c)
         for number, (first, *layers) in enumerate(branches):
-            features = [first(rows, windows) * inside]
+            features = [first(padded, windows) * inside]
             for layer in layers:
                 features.append(layer(torch.cat(features, dim=1), windows) * inside)
             of_layers = torch.cat(features[1:], dim=1)
@@ -89,12 +89,12 @@ class WindowKimCNN(nn.Module):
         super().__init__()
         self.layers = nn.ModuleList(_WindowLayer(layer) for layer in encoder.convolutions)
 
-    def forward(self, words: Tensor, packing: Packing, *_: Any) -> tuple[Tensor, list[Tensor]]:
+    def forward(self, tokens: Tensor, packing: Packing, *_: Any) -> tuple[Tensor, list[Tensor]]:
         """(N, d_0) -> (N, d_c)"""
         layers = cast(list[_WindowLayer], self.layers)
         windows = _windows(packing, {layer.kernel for layer in layers} - {1})
-        rows = F.pad(words, (0, 0, 0, 1))  # (N + 1, d_0)
-        return torch.cat([layer(rows, windows) for layer in layers], dim=1)[:-1], []
+        padded = F.pad(tokens, (0, 0, 0, 1))  # (N + 1, d_0)
+        return torch.cat([layer(padded, windows) for layer in layers], dim=1)[:-1], []
 
 
 class OnnxBiLSTM(nn.Module):
@@ -112,13 +112,13 @@ class OnnxBiLSTM(nn.Module):
             inputs, states, *biases = (torch.stack(both) for both in zip(*parts, strict=True))
             self.layers.append(nn.ParameterList([inputs, states, torch.cat(biases, dim=1)]))
 
-    def forward(self, words: Tensor, packing: Packing, *_: Any) -> tuple[Tensor, list[Tensor]]:
+    def forward(self, tokens: Tensor, packing: Packing, *_: Any) -> tuple[Tensor, list[Tensor]]:
         """(N, d_0) -> (N, d_c)"""
         rectangles = packing.rectangles()
-        index, inside = rectangles[0]  # (sentences, words)
+        index, inside = rectangles[0]  # (sentences, tokens)
         lengths = inside.sum(1).to(torch.int32)
         for weights in self.layers:
-            images = F.embedding(index.t(), words)  # (words, sentences, width)
+            images = F.embedding(index.t(), tokens)  # (tokens, sentences, width)
             length, sentences = images.shape[:2]
             (states,) = torch.onnx.ops.symbolic_multi_out(
                 "LSTM",
@@ -127,9 +127,9 @@ class OnnxBiLSTM(nn.Module):
                 dtypes=(torch.float32,),
                 shapes=((length, 2, sentences, self.units),),
             )
-            states = states.permute(2, 0, 1, 3).flatten(2)  # (sentences, words, 2u)
-            words = packing.rows_of_rectangles(rectangles, [states])
-        return words, []
+            states = states.permute(2, 0, 1, 3).flatten(2)  # (sentences, tokens, 2u)
+            tokens = packing.pack_rectangles(rectangles, [states])
+        return tokens, []
 
 
 ONNX_ENCODERS: dict[str, type[nn.Module]] = {

@@ -274,7 +274,7 @@ def _named(rows: Rows, class_names: Mapping[str, Sequence[str]]) -> Rows:
 
 
 def _with_class_names(row: Row, class_names: Mapping[str, Sequence[str]]) -> Row:
-    """Put the class's own name in the place of its index, for the order of the classes may be another there."""
+    """Put the class's own name instead of its index, for the order of the classes may be another there."""
     named = {
         column: names[row[column]]
         for column, names in class_names.items()

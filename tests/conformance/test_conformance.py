@@ -26,7 +26,7 @@ TrainingTesterMixin = importlib.import_module("transformers_tests.test_training_
 
 pytestmark = pytest.mark.slow
 
-SEPARATOR = 4  # its place in a row that holds a pair
+SEPARATOR = 4  # its index in an example that is a pair
 
 
 @pytest.fixture(autouse=True)

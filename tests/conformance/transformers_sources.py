@@ -39,8 +39,8 @@ def fetch(folder: Path) -> Path:
     with FileLock(folder / f"{release}.lock"):
         if package.exists():
             return package
-        with tempfile.TemporaryDirectory(dir=folder) as place:
-            unpacked = Path(place)
+        with tempfile.TemporaryDirectory(dir=folder) as scratch:
+            unpacked = Path(scratch)
             _download(unpacked)
             with tarfile.open(unpacked / f"{release}.tar.gz") as archive:
                 tests = [member for member in archive if member.name.startswith(f"{release}/tests/")]

@@ -281,7 +281,7 @@ def test_every_exported_system_is_the_same_at_other_shapes(changes: dict[str, An
 def test_an_lstm_is_exported_for_one_number_of_words(system: str) -> None:
     model = model_of(RECURRENT[system])
     batch = batches()[0]
-    with pytest.raises(ValueError, match="encoder 'bilstm' is exported for one number of words") as caught:
+    with pytest.raises(ValueError, match="encoder 'bilstm' is exported for one number of tokens") as caught:
         export(model, batch)
     assert "\n" not in str(caught.value)
     program = export(model, batch, words=Dim.STATIC)

@@ -50,12 +50,12 @@ def test_the_encoder_equals_the_paper_word_by_word(changes: dict[str, Any]) -> N
     weights = {f"encoder.{name}": value for name, value in encoder.state_dict().items()}
     start = 0
     for length in lengths:
-        place = slice(start, start + length)
-        expected_branches, expected = reference.dense_cnn(weights, config, list(words[place]))
+        span = slice(start, start + length)
+        expected_branches, expected = reference.dense_cnn(weights, config, list(words[span]))
         if length:
-            torch.testing.assert_close(encoded[place], torch.stack(expected), rtol=0, atol=1e-10)
+            torch.testing.assert_close(encoded[span], torch.stack(expected), rtol=0, atol=1e-10)
             for branch, expected_branch in zip(branches, expected_branches, strict=True):
-                torch.testing.assert_close(branch[place], torch.stack(expected_branch), rtol=0, atol=1e-10)
+                torch.testing.assert_close(branch[span], torch.stack(expected_branch), rtol=0, atol=1e-10)
         start += length
 
 
@@ -71,13 +71,13 @@ def test_every_other_encoder_equals_its_equations_word_by_word(changes: dict[str
     weights = {f"encoder.{name}": value for name, value in encoder.state_dict().items()}
     start = 0
     for length in lengths:
-        place = slice(start, start + length)
-        expected_between, expected = reference.encode_tokens(weights, config, list(words[place]))
+        span = slice(start, start + length)
+        expected_between, expected = reference.encode_tokens(weights, config, list(words[span]))
         assert len(between) == len(expected_between)
         if length:
-            torch.testing.assert_close(encoded[place], torch.stack(expected), rtol=0, atol=1e-10)
+            torch.testing.assert_close(encoded[span], torch.stack(expected), rtol=0, atol=1e-10)
             for layer, expected_layer in zip(between, expected_between, strict=True):
-                torch.testing.assert_close(layer[place], torch.stack(expected_layer), rtol=0, atol=1e-10)
+                torch.testing.assert_close(layer[span], torch.stack(expected_layer), rtol=0, atol=1e-10)
         start += length
     assert torch.equal(encoder(words, packing_of(lengths), output_hidden_states=False)[0], encoded)
     assert encoder(words, packing_of(lengths), output_hidden_states=False)[1] == []

@@ -29,26 +29,26 @@ NOTHING = 'ValueError: Give "inputs": a text, {"text": ..., "text_pair": ...}, o
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("endpoint")
 
 
-def ask(place: Path, saved: Saved, requests: dict[str, Result]) -> Result:
+def ask(folder: Path, saved: Saved, requests: dict[str, Result]) -> Result:
     """The handler's tasks, and its answers by the names of the requests."""
-    environment = offline_environment(place / "home")
+    environment = offline_environment(folder / "home")
     arguments: Result = {"folder": str(saved.folder), "requests": list(requests.values())}
-    found = run_repository_client(environment, place, answer_requests, **arguments)
+    found = run_repository_client(environment, folder, answer_requests, **arguments)
     return {"tasks": found["tasks"], **dict(zip(requests, found["answers"], strict=True))}
 
 
 @pytest.fixture(scope="module")
-def classifier(place: Path) -> Saved:
-    return save_system(place, "nli")
+def classifier(folder: Path) -> Saved:
+    return save_system(folder, "nli")
 
 
 @pytest.fixture(scope="module")
-def answers(place: Path, classifier: Saved) -> Result:
-    return ask(place, classifier, REQUESTS)
+def answers(folder: Path, classifier: Saved) -> Result:
+    return ask(folder, classifier, REQUESTS)
 
 
 def check_vectors(given: Any, saved: Saved, normalize: bool = False) -> None:
@@ -93,14 +93,14 @@ def test_wrong_requests_get_a_sentence(answers: Result) -> None:
 
 
 @pytest.mark.slow
-def test_a_repository_without_classes(place: Path) -> None:
-    encoder = save_system(place, "encoder")
+def test_a_repository_without_classes(folder: Path) -> None:
+    encoder = save_system(folder, "encoder")
     requests: dict[str, Result] = {
         "vectors": {"inputs": SENTENCES},
         "unit vectors": {"inputs": SENTENCES, "parameters": {"normalize": True}},
         "classes": {"inputs": SENTENCES, "parameters": {"task": "text-classification"}},
     }
-    found = ask(place, encoder, requests)
+    found = ask(folder, encoder, requests)
     assert found["tasks"] == ["sentence-embedding"]
     check_vectors(found["vectors"], encoder)
     check_vectors(found["unit vectors"], encoder, normalize=True)

@@ -8,7 +8,7 @@ from small_models import FIRST_TOKEN, VOCABULARY, pad_rows, randomize, small_con
 from torch import Tensor, nn
 
 from modeling_dsa import DSAModel, layers_dsa
-from modeling_dsa.layers_dsa import RowConv1d, dropout
+from modeling_dsa.layers_dsa import TokenConv1d, dropout
 from modeling_dsa.packing_dsa import Packing
 
 
@@ -17,7 +17,7 @@ from modeling_dsa.packing_dsa import Packing
 @pytest.mark.parametrize("kernel", [1, 3, 5, 7])
 def test_row_convolution_equals_torchs_with_same_padding(kernel: int, rows: int, bias: bool) -> None:
     torch.manual_seed(0)
-    layer = RowConv1d(4, 3, kernel, bias=bias).double()
+    layer = TokenConv1d(4, 3, kernel, bias=bias).double()
     plain = nn.Conv1d(4, 3, kernel, padding="same", bias=bias).double()
     plain.load_state_dict(layer.state_dict())
     words = torch.randn(rows, 4, dtype=torch.float64, requires_grad=True)
@@ -33,7 +33,7 @@ def test_row_convolution_equals_torchs_with_same_padding(kernel: int, rows: int,
 @pytest.mark.parametrize("kernel", [2, 4, 6])
 def test_an_even_kernel_sees_one_row_more_before_than_after(kernel: int, rows: int) -> None:
     torch.manual_seed(0)
-    layer = RowConv1d(4, 3, kernel).double()
+    layer = TokenConv1d(4, 3, kernel).double()
     words = torch.randn(rows, 4, dtype=torch.float64, requires_grad=True)
     padded = nn.functional.pad(words.t(), (kernel // 2, kernel // 2 - 1))  # (4, rows + kernel - 1)
     ours = layer(words)
@@ -46,7 +46,7 @@ def test_an_even_kernel_sees_one_row_more_before_than_after(kernel: int, rows: i
 
 
 def test_row_convolution_takes_no_rows() -> None:
-    assert RowConv1d(4, 3, 5)(torch.zeros(0, 4)).shape == (0, 3)
+    assert TokenConv1d(4, 3, 5)(torch.zeros(0, 4)).shape == (0, 3)
 
 
 @pytest.mark.parametrize("folded", [False, True])

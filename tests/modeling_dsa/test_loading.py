@@ -186,8 +186,8 @@ def test_a_model_on_disk(saved: tuple[DSAForNLI, Path], device_map: dict[str, st
     model, folder = saved
     loaded = DSAForNLI.from_pretrained(folder, device_map=device_map, offload_folder=tmp_path / "offloaded")
     for name, weight in loaded.named_parameters():
-        place = next(device for part, device in device_map.items() if name.startswith(part))
-        assert weight.device.type == {"disk": "meta", "cpu": "cpu"}[place], name
+        expected = next(device for part, device in device_map.items() if name.startswith(part))
+        assert weight.device.type == {"disk": "meta", "cpu": "cpu"}[expected], name
     assert_same(model, loaded)
 
 
@@ -201,7 +201,7 @@ def test_an_automatic_map_splits_no_encoder_and_no_pooling(saved: tuple[DSAForNL
     )
     assert "disk" in loaded.hf_device_map.values()
     for part in ("dsa.encoder.", "dsa.pooling.", "classifier.0.", "classifier.1."):
-        assert not any(place.startswith(part) for place in loaded.hf_device_map)
+        assert not any(module.startswith(part) for module in loaded.hf_device_map)
     assert_same(model, loaded)
 
 

@@ -134,15 +134,15 @@ def test_the_model_equals_the_paper_word_by_word(changes: dict[str, Any]) -> Non
             if not words:
                 continue
             words = words[: config.max_sentence_tokens]
-            place = slice(int(start), int(start) + len(words))
+            span = slice(int(start), int(start) + len(words))
             layers = [*expected.between, expected.encoded]
             for hidden, layer in zip(outputs.hidden_states[1:], layers, strict=True):
-                torch.testing.assert_close(hidden[row, place], torch.stack(layer), rtol=0, atol=1e-10)
-            torch.testing.assert_close(outputs.hidden_states[0][row, place], table[words], rtol=0, atol=0)
+                torch.testing.assert_close(hidden[row, span], torch.stack(layer), rtol=0, atol=1e-10)
+            torch.testing.assert_close(outputs.hidden_states[0][row, span], table[words], rtol=0, atol=0)
             for attention, heads in zip(outputs.attentions, expected.attentions, strict=True):
                 rows = torch.stack([torch.stack(head) for head in heads])
                 tolerance = 1e-7 if config.pooling == "max" else 1e-10  # max's shares are float32
-                torch.testing.assert_close(attention[row, :, place].double(), rows, rtol=0, atol=tolerance)
+                torch.testing.assert_close(attention[row, :, span].double(), rows, rtol=0, atol=tolerance)
         if penalties:
             torch.testing.assert_close(outputs.attention_penalty[row], sum(penalties), rtol=0, atol=1e-10)
         logits = reference.classify(weights, config, *vectors)
@@ -547,9 +547,9 @@ def test_a_head_makes_nothing_as_large_as_the_padded_batch(changes: dict[str, An
     rows, padded = batch["input_ids"].shape
     with LargestTensor() as largest:
         model(**batch, labels=torch.zeros(rows, dtype=torch.long)).loss.backward()
-    assert rows * padded <= largest.elements < 2 * rows * padded  # masks and ids, but no vector a place
+    assert rows * padded <= largest.elements < 2 * rows * padded  # masks and ids, but no vector for padding
     with LargestTensor() as largest:
-        model.dsa(**batch)  # which returns the words in their places
+        model.dsa(**batch)  # which lays the tokens out as in the batch
     assert largest.elements >= rows * padded * model.config.encoded_size
 
 

@@ -64,7 +64,7 @@ def test_pack_finds_each_sentence_once(
     lefts = data.draw(st.lists(st.integers(0, 3), min_size=len(pairs), max_size=len(pairs)))
     ids, mask = pad_rows([join_pair(*pair) for pair in pairs], lefts, data.draw(st.integers(0, 3)))
     is_token, is_second = split_pairs(ids, mask, None, PAD, SEP)
-    places, packing = pack(ids, is_token, is_second, deduplicate)
+    indices, packing = pack(ids, is_token, is_second, deduplicate)
 
     sentences = [sentence for pair in pairs for sentence in pair]
     expected: list[list[int]] = []
@@ -72,13 +72,13 @@ def test_pack_finds_each_sentence_once(
         if not deduplicate or sentence not in expected:
             expected.append(sentence)
     assert packing.lengths.tolist() == [len(sentence) for sentence in expected]
-    packed = ids.flatten()[places]
+    packed = ids.flatten()[indices]
     assert packed.tolist() == [word for sentence in expected for word in sentence]
     assert packing.offsets.tolist() == [sum(map(len, expected[:number])) for number in range(len(expected))]
     assert packing.sentence_of_token.tolist() == [n for n, sentence in enumerate(expected) for _ in sentence]
     assert [expected[number] for number in packing.sentence_of_example.flatten().tolist()] == sentences
     assert packing.sentence_of_example.shape == (len(pairs), 2)
-    # Back in their places, the words of all copies are the words of the batch.
+    # Laid out as in the batch, the tokens of all copies are the tokens of the batch.
     assert torch.equal(packing.unpack_tokens(packed[:, None])[..., 0], ids * is_token)
     numbers = torch.arange(len(expected), dtype=torch.float64)[:, None]
     assert torch.equal(packing.unpack_sentences(numbers)[..., 0].long(), packing.sentence_of_example)
@@ -87,8 +87,8 @@ def test_pack_finds_each_sentence_once(
 def test_words_keep_their_order_where_two_sentences_are_interleaved() -> None:
     ids = torch.tensor([[3, 4, 5, 6, 7, 8]])
     second = torch.tensor([[0, 1, 0, 1, 1, 0]]).bool()
-    places, packing = pack(ids, torch.ones_like(second), second, deduplicate=True)
-    assert ids.flatten()[places].tolist() == [3, 5, 8, 4, 6, 7]
+    indices, packing = pack(ids, torch.ones_like(second), second, deduplicate=True)
+    assert ids.flatten()[indices].tolist() == [3, 5, 8, 4, 6, 7]
     assert packing.lengths.tolist() == [3, 3]
 
 
@@ -109,16 +109,16 @@ def test_sentences_cut_to_a_number_of_words_are_packed_like_shorter_sentences(
     else:
         ids, mask = pad_rows([join_pair(*pair) for pair in pairs], data.draw(st.integers(0, 2)))
         is_token, is_second = split_pairs(ids, mask, None, PAD, SEP)
-    places, packing = pack(ids, is_token, is_second, deduplicate, limit)
+    indices, packing = pack(ids, is_token, is_second, deduplicate, limit)
 
     short = [(first[:limit], second[:limit]) for first, second in pairs]
     short_ids, short_mask = pad_rows([join_pair(*pair) for pair in short])
-    short_places, expected = pack(short_ids, *split_pairs(short_ids, short_mask, None, PAD, SEP), deduplicate)
-    assert torch.equal(ids.flatten()[places], short_ids.flatten()[short_places])
+    short_indices, expected = pack(short_ids, *split_pairs(short_ids, short_mask, None, PAD, SEP), deduplicate)
+    assert torch.equal(ids.flatten()[indices], short_ids.flatten()[short_indices])
     for name in ("lengths", "offsets", "sentence_of_token", "sentence_of_example", "segment_of_token", "packed_index"):
         assert torch.equal(getattr(packing, name), getattr(expected, name)), name
-    unpacked = packing.unpack_tokens(ids.flatten()[places][:, None])[..., 0]
-    read = unpacked != 0  # what was left out has 0 in its place
+    unpacked = packing.unpack_tokens(ids.flatten()[indices][:, None])[..., 0]
+    read = unpacked != 0  # what was left out is 0 there
     assert torch.equal(unpacked[read], ids[read])
     assert read.sum() == sum(len(sentence) for pair in short for sentence in pair)
 
@@ -137,8 +137,8 @@ def test_pack_keeps_sentences_of_one_hash_apart() -> None:
     sums = packing_dsa._hash_tokens(ids, torch.arange(2).expand(5, 2)).sum(1)
     assert sums[0] == sums[1] != sums[2]
 
-    places, packing = pack(ids, torch.ones_like(ids).bool(), None, deduplicate=True)
-    sentences = ids.flatten()[places].view(-1, 2)[packing.sentence_of_example.flatten()]
+    indices, packing = pack(ids, torch.ones_like(ids).bool(), None, deduplicate=True)
+    sentences = ids.flatten()[indices].view(-1, 2)[packing.sentence_of_example.flatten()]
     assert torch.equal(sentences, ids)
     assert packing.sentence_of_example[0] == packing.sentence_of_example[4]
 
@@ -163,11 +163,11 @@ def test_splitting_by_class_tells_copies_in_rows_of_different_classes_apart(
     classes = data.draw(st.lists(st.integers(0, 2), min_size=len(pairs), max_size=len(pairs)))
     ids, mask = pad_rows([join_pair(*pair) for pair in pairs], data.draw(st.integers(0, 2)))
     is_token, is_second = split_pairs(ids, mask, None, PAD, SEP)
-    places, packing = pack(ids, is_token, is_second, deduplicate)
+    indices, packing = pack(ids, is_token, is_second, deduplicate)
     sentence_classes, sentences, words, finer = packing.split_by_class(torch.tensor(classes), max(classes) + 1)
 
     of_row = [(tuple(sentence), number) for pair, number in zip(pairs, classes, strict=True) for sentence in pair]
-    packed = ids.flatten()[places][words]
+    packed = ids.flatten()[indices][words]
     texts = [tuple(packed[finer.sentence_of_token == number].tolist()) for number in range(len(finer.lengths))]
     together = list(zip(texts, sentence_classes.tolist(), strict=True))
     assert [together[number] for number in finer.sentence_of_example.flatten().tolist()] == of_row
@@ -179,11 +179,11 @@ def test_splitting_by_class_tells_copies_in_rows_of_different_classes_apart(
     assert finer.lengths.tolist() == [len(text) for text in texts]
     assert finer.offsets.tolist() == [sum(map(len, texts[:number])) for number in range(len(texts))]
     assert torch.equal(packing.sentence_of_token[words], sentences[finer.sentence_of_token])
-    # What is computed on the finer packing still comes back to the places of the batch.
+    # What is computed on the finer packing still is laid out as in the batch.
     assert torch.equal(finer.unpack_tokens(packed[:, None])[..., 0], ids * is_token)
 
 
-def rows_of_rectangles(packing: Packing) -> list[list[int]]:
+def pack_rectangles(packing: Packing) -> list[list[int]]:
     """The words that stand inside the rows of all rectangles."""
     groups = packing.rectangles()
     return [words[row][inside[row]].tolist() for words, inside in groups for row in range(len(words))]
@@ -195,7 +195,7 @@ def test_rectangles_hold_every_sentence_with_words_once(lengths: list[int]) -> N
     packing = packing_of(lengths)
     starts = packing.offsets.tolist()
     expected = [list(range(start, start + n)) for start, n in zip(starts, lengths, strict=True) if n]
-    assert sorted(rows_of_rectangles(packing)) == expected
+    assert sorted(pack_rectangles(packing)) == expected
     for words, inside in packing.rectangles():
         assert words.shape == inside.shape
         assert torch.all((words >= 0) & (words < sum(lengths)))
@@ -270,7 +270,7 @@ def test_a_batch_of_no_words_is_packed() -> None:
 def test_a_batch_of_no_columns_is_packed(deduplicate: bool) -> None:
     """What a tokenizer makes of empty texts."""
     nothing = torch.zeros(2, 0, dtype=torch.long)
-    places, packing = pack(nothing, nothing.bool(), nothing.bool(), deduplicate)
-    assert places.shape == (0,)
+    indices, packing = pack(nothing, nothing.bool(), nothing.bool(), deduplicate)
+    assert indices.shape == (0,)
     assert packing.sentence_of_example.shape == (2, 2)
     assert packing.unpack_tokens(torch.zeros(0, 5)).shape == (2, 0, 5)

@@ -101,14 +101,14 @@ def test_every_pooling_equals_its_equations_word_by_word(changes: dict[str, Any]
         if not length:
             assert torch.all(pooled.vectors[0, number] == 0)
             continue
-        place = slice(start, start + length)
-        expected_attentions, expected = reference.pool(weights, config, list(words[place]))
+        span = slice(start, start + length)
+        expected_attentions, expected = reference.pool(weights, config, list(words[span]))
         torch.testing.assert_close(pooled.vectors[0, number], expected, rtol=0, atol=1e-10)
         assert len(pooled.attentions) == len(expected_attentions)
         for attention, heads in zip(pooled.attentions, expected_attentions, strict=True):
             rows = torch.stack([torch.stack(head) for head in heads])
             tolerance = 1e-7 if config.pooling == "max" else 1e-10  # max's shares are float32: nothing is made of them
-            torch.testing.assert_close(attention[:, place].double(), rows, rtol=0, atol=tolerance)
+            torch.testing.assert_close(attention[:, span].double(), rows, rtol=0, atol=tolerance)
         if config.pooling == "structured":
             penalty = reference.structured_penalty(expected_attentions[0])
             torch.testing.assert_close(pooled.penalty[number], penalty, rtol=0, atol=1e-10)

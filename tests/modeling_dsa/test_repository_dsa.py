@@ -41,17 +41,17 @@ TOKEN = "hf_ana"
 
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Saved]:
-    place = tmp_path_factory.mktemp("saved")
-    return {name: save_system(place, name) for name in SYSTEMS}
+    folder = tmp_path_factory.mktemp("saved")
+    return {name: save_system(folder, name) for name in SYSTEMS}
 
 
 @pytest.fixture(scope="module")
 def visited(saved: dict[str, Saved], tmp_path_factory: pytest.TempPathFactory) -> Result:
     """What a process without this package and without a network makes of the folders."""
-    place = tmp_path_factory.mktemp("stranger")
-    environment = offline_environment(place / "home")
+    folder = tmp_path_factory.mktemp("stranger")
+    environment = offline_environment(folder / "home")
     sources = {name: str(system.folder) for name, system in saved.items()}
-    return run_repository_client(environment, place, visit, sources=sources, resaved="resaved") | {"place": place}
+    return run_repository_client(environment, folder, visit, sources=sources, resaved="resaved") | {"folder": folder}
 
 
 @pytest.fixture(scope="module")
@@ -63,9 +63,9 @@ def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LoopbackHub]:
 
 @pytest.fixture(scope="module")
 def published(hub: LoopbackHub, saved: dict[str, Saved], tmp_path_factory: pytest.TempPathFactory) -> Result:
-    place = tmp_path_factory.mktemp("writer")
-    folders = {"nli": str(saved["nli"].folder), "encoder": str(saved["encoder"].folder), "folder": str(place / "new")}
-    return run_repository_client(hub.environment(place / "home"), place, publish, **folders, token=TOKEN)
+    folder = tmp_path_factory.mktemp("writer")
+    folders = {"nli": str(saved["nli"].folder), "encoder": str(saved["encoder"].folder), "folder": str(folder / "new")}
+    return run_repository_client(hub.environment(folder / "home"), folder, publish, **folders, token=TOKEN)
 
 
 @pytest.fixture(scope="module")
@@ -202,7 +202,7 @@ def test_a_frozen_table_stays_frozen(visited: Result, name: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SYSTEMS)
 def test_a_stranger_saves_the_same_repository(saved: dict[str, Saved], visited: Result, name: str) -> None:
-    folder, resaved = saved[name].folder, visited["place"] / "resaved" / name
+    folder, resaved = saved[name].folder, visited["folder"] / "resaved" / name
     assert differences(folder, resaved) == {"tokenizer_config.json"}
     check_tokenizer_configs(folder, resaved)
 

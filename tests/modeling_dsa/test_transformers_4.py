@@ -35,8 +35,8 @@ def install(cache: Path) -> Path:
     (cache / ".gitignore").write_text("*\n", encoding="utf-8")
     with FileLock(cache / f"{RELEASE}.lock"):
         if not folder.exists():
-            with tempfile.TemporaryDirectory(dir=cache) as place:
-                packages = Path(place) / "packages"
+            with tempfile.TemporaryDirectory(dir=cache) as scratch:
+                packages = Path(scratch) / "packages"
                 options = ["--quiet", "--no-input", "--disable-pip-version-check", "--no-deps", "--only-binary=:all:"]
                 command = [sys.executable, "-m", "pip", "install", *options, "--target", str(packages), *REQUIREMENTS]
                 done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -59,16 +59,16 @@ def libraries() -> Path:
 
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Saved]:
-    place = tmp_path_factory.mktemp("saved")
-    return {name: save_system(place, name) for name in SYSTEMS}
+    folder = tmp_path_factory.mktemp("saved")
+    return {name: save_system(folder, name) for name in SYSTEMS}
 
 
 @pytest.fixture(scope="module")
 def visited(libraries: Path, saved: dict[str, Saved], tmp_path_factory: pytest.TempPathFactory) -> Result:
-    place = tmp_path_factory.mktemp("stranger")
-    environment = offline_environment(place / "home") | {"PYTHONPATH": str(libraries)}
+    folder = tmp_path_factory.mktemp("stranger")
+    environment = offline_environment(folder / "home") | {"PYTHONPATH": str(libraries)}
     sources = {name: str(system.folder) for name, system in saved.items()}
-    return run_repository_client(environment, place, visit, sources=sources, sentence_transformers=False)
+    return run_repository_client(environment, folder, visit, sources=sources, sentence_transformers=False)
 
 
 @pytest.fixture(scope="module")

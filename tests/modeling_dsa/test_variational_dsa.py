@@ -16,7 +16,7 @@ from torch.func import functional_call
 from modeling_dsa import DSAForSequenceClassification
 from modeling_dsa.variational_dsa import INITIAL_LOG_STD, VariationalSelfAttention, kl_divergence
 
-READINGS: dict[str, dict[str, Any]] = {
+LATENT_CASES: dict[str, dict[str, Any]] = {
     "token": {},
     "token, two heads": {"num_attention_heads": 2},
     "sentence": {"latent": "sentence", "max_sentence_tokens": 8, "num_attention_heads": 2},
@@ -77,7 +77,7 @@ def test_kl_divergence_of_a_distribution_from_itself_is_zero() -> None:
 
 
 @pytest.mark.parametrize("samples", [1, 3])
-@pytest.mark.parametrize("changes", READINGS.values(), ids=READINGS.keys())
+@pytest.mark.parametrize("changes", LATENT_CASES.values(), ids=LATENT_CASES.keys())
 def test_training_equals_the_paper_at_a_known_noise(changes: dict[str, Any], samples: int) -> None:
     """Posterior, samples, attention, KL divergence, loss and spreads, all by loops over rows, samples and words."""
     settings: dict[str, Any] = {
@@ -130,15 +130,15 @@ def test_training_equals_the_paper_at_a_known_noise(changes: dict[str, Any], sam
             torch.testing.assert_close(outputs.probabilities_std[row], probabilities.std(0), rtol=0, atol=1e-10)
         else:
             torch.testing.assert_close(outputs.logits[row], logits[0], rtol=0, atol=1e-10)
-        places = places_of(batch, row)
-        for variant, place in zip((first, second), places, strict=True):
-            if not place:
+        indices = indices_of(batch, row)
+        for variant, span in zip((first, second), indices, strict=True):
+            if not span:
                 continue
             expected = torch.stack([torch.stack([torch.stack(h) for h in one]) for one in attentions[variant]])
-            got = outputs.attentions[0][row][:, place]
+            got = outputs.attentions[0][row][:, span]
             torch.testing.assert_close(got, expected.mean(0), rtol=0, atol=1e-10)
             if samples > 1:
-                spread = outputs.attentions_std[row][:, place]
+                spread = outputs.attentions_std[row][:, span]
                 torch.testing.assert_close(spread, expected.std(0), rtol=0, atol=1e-10)
     reconstruction = -torch.stack(likelihoods).mean()
     torch.testing.assert_close(outputs.reconstruction_loss, reconstruction, rtol=0, atol=1e-10)
@@ -146,15 +146,15 @@ def test_training_equals_the_paper_at_a_known_noise(changes: dict[str, Any], sam
     assert (outputs.attentions_std is None) == (outputs.probabilities_std is None) == (samples == 1)
 
 
-def places_of(batch: dict[str, Tensor], row: int) -> tuple[list[int], list[int]]:
+def indices_of(batch: dict[str, Tensor], row: int) -> tuple[list[int], list[int]]:
     """Where the words of the first and of the second sentence of a row stand."""
     ids, mask = batch["input_ids"][row].tolist(), batch["attention_mask"][row].tolist()
     separator = ids.index(SEP)
-    real = [place for place, seen in enumerate(mask) if seen]
-    return [place for place in real if place < separator], [place for place in real if place > separator]
+    real = [index for index, seen in enumerate(mask) if seen]
+    return [index for index in real if index < separator], [index for index in real if index > separator]
 
 
-@pytest.mark.parametrize("changes", READINGS.values(), ids=READINGS.keys())
+@pytest.mark.parametrize("changes", LATENT_CASES.values(), ids=LATENT_CASES.keys())
 def test_prediction_with_samples_equals_the_paper_at_a_known_noise(changes: dict[str, Any]) -> None:
     samples = 4
     head = head_of(num_prediction_samples=samples, **changes).eval()
@@ -177,10 +177,10 @@ def test_prediction_with_samples_equals_the_paper_at_a_known_noise(changes: dict
         mean, spread = torch.stack(probabilities).mean(0), torch.stack(probabilities).std(0)
         torch.testing.assert_close(outputs.logits[row], mean.log(), rtol=0, atol=1e-10)
         torch.testing.assert_close(outputs.probabilities_std[row], spread, rtol=0, atol=1e-10)
-        place = batch["attention_mask"][row].nonzero().flatten()
+        span = batch["attention_mask"][row].nonzero().flatten()
         stacked = torch.stack(attentions)
-        torch.testing.assert_close(outputs.attentions[0][row][:, place], stacked.mean(0), rtol=0, atol=1e-10)
-        torch.testing.assert_close(outputs.attentions_std[row][:, place], stacked.std(0), rtol=0, atol=1e-10)
+        torch.testing.assert_close(outputs.attentions[0][row][:, span], stacked.mean(0), rtol=0, atol=1e-10)
+        torch.testing.assert_close(outputs.attentions_std[row][:, span], stacked.std(0), rtol=0, atol=1e-10)
     expected_loss = torch.nn.functional.nll_loss(outputs.logits, batch["labels"])  # logits are log-probabilities
     torch.testing.assert_close(outputs.loss, expected_loss)
     torch.testing.assert_close(outputs.logits.exp().sum(1), torch.ones(len(ROWS), dtype=torch.float64))
@@ -508,5 +508,5 @@ def test_empty_sentences_train(latent: str) -> None:
 
 def test_a_row_without_a_class_is_refused_in_training() -> None:
     model = head_of(sentences_per_example=2)
-    with pytest.raises(ValueError, match=r"learns from the class of each row, but a label is -100: leave"):
+    with pytest.raises(ValueError, match=r"learns from the class of each example, but a label is -100: leave"):
         model(torch.tensor([[5, SEP, 6], [7, SEP, 8]]), labels=torch.tensor([1, -100]))

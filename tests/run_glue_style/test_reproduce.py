@@ -193,7 +193,7 @@ def test_finished_runs_of_another_day_make_the_table(trees: Path, capsys: pytest
     options = ["--vectors", "v.txt"]
     for run in plan_runs(read_published("sst"), ["bilstm"], 2, False, trees / "runs", trees, options):
         seed = int(run.arguments[3])
-        command = ["run_sst.py", *run.arguments, "--output_dir", "another/place"]
+        command = ["run_sst.py", *run.arguments, "--output_dir", "another/folder"]
         write_results(trees / "runs", run.arguments[1], seed, 0.5 + seed / 10, command=command)
     words = ["--table", "sst", "--row", "bilstm", "--seeds", "2", "--data_dir", str(trees), *options]
     assert main([*words, "--output_dir", str(trees / "runs")]) == 0

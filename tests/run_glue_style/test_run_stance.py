@@ -109,7 +109,7 @@ def test_results_say_what_was_run(finished: tuple[Path, str]) -> None:
     assert isinstance(DSAForSequenceClassification.from_pretrained(folder), DSAForSequenceClassification)
 
 
-def test_closing_words_have_the_official_score_and_each_class(finished: tuple[Path, str]) -> None:
+def test_the_summary_has_the_official_score_and_each_class(finished: tuple[Path, str]) -> None:
     folder, written = finished
     scores = read_results(folder)["metrics"]["test"]
     assert f"test: accuracy {scores['accuracy']:.1%}, macro F1 {scores['macro_f1']:.1%}" in written

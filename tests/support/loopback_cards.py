@@ -86,8 +86,8 @@ def _wrong_names(card: dict[str, Any]) -> list[str]:
     for key, (pattern, hint) in hints.items():
         for index, value in enumerate(_listed(card.get(key, []))):
             if not isinstance(value, str) or not pattern.fullmatch(value):
-                place = f"{key}[{index}]" if isinstance(card[key], list) else key
-                errors.append(f'"{place}" with value "{value}" is not valid. {hint}')
+                location = f"{key}[{index}]" if isinstance(card[key], list) else key
+                errors.append(f'"{location}" with value "{value}" is not valid. {hint}')
     return errors
 
 
@@ -111,19 +111,19 @@ def _wrong_results(index: Any) -> list[str]:
         return ['"model-index" must be an array']
     errors: list[str] = []
 
-    def need(place: str, owner: Any, *keys: str) -> bool:
+    def need(location: str, owner: Any, *keys: str) -> bool:
         if not isinstance(owner, dict):
-            errors.append(f'"{place}" must be of type object')
+            errors.append(f'"{location}" must be of type object')
             return False
         missing = [key for key in keys if owner.get(key) is None]
-        errors.extend(f'"{place}.{key}" is required' for key in missing)
+        errors.extend(f'"{location}.{key}" is required' for key in missing)
         return not missing
 
     for first, model in enumerate(index):
-        place = f"model-index[{first}]"
-        if need(place, model, "name", "results"):
+        location = f"model-index[{first}]"
+        if need(location, model, "name", "results"):
             for second, result in enumerate(_listed(model["results"])):
-                inner = f"{place}.results[{second}]"
+                inner = f"{location}.results[{second}]"
                 if need(inner, result, "task", "dataset", "metrics"):
                     need(f"{inner}.task", result["task"], "type")
                     need(f"{inner}.dataset", result["dataset"], "type", "name")

@@ -303,7 +303,7 @@ def kl_divergence(q: Sequence[Gaussian], p: Sequence[Gaussian]) -> Tensor:
 def latent_attention(weights: Weights, config: DSAConfig, latents: Sequence[Tensor], words: int) -> list[list[Tensor]]:
     """a = softmax(tanh(W^z z)), [head][word].
 
-    Each word's z gives a score for each head; in the other reading the sentence's z gives one for each head and
+    Each word's z gives a score for each head; in the other interpretation the sentence's z gives one for each head and
     position, the positions of a head one behind the other.
     """
     matrix = weights["pooling.score.weight"]  # (m, latent) or (m * positions, latent)

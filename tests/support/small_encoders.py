@@ -42,7 +42,7 @@ def save_encoder(folder: Path, **changes: Any) -> Path:
 
 def many_sentences(count: int) -> list[str]:
     """Sentences of 0 to 11 words, many of them equal."""
-    return [" ".join(WORDS[(row + place) % len(WORDS)] for place in range(row * row % 12)) for row in range(count)]
+    return [" ".join(WORDS[(row + index) % len(WORDS)] for index in range(row * row % 12)) for row in range(count)]
 
 
 @torch.no_grad()

@@ -39,13 +39,13 @@ class Saved:
         return getattr(self.model, "dsa", self.model)
 
 
-def save_system(place: Path, name: str, **sizes: int) -> Saved:
+def save_system(folder: Path, name: str, **sizes: int) -> Saved:
     """Save a system in a folder of its name."""
     kind, changes = SYSTEMS[name]
     model = randomize(kind(small_config(vocab_size=len(small_tokenizer()), **changes, **sizes)))
-    model.save_pretrained(place / name)
-    small_tokenizer().save_pretrained(place / name)
-    return Saved(place / name, model.eval())
+    model.save_pretrained(folder / name)
+    small_tokenizer().save_pretrained(folder / name)
+    return Saved(folder / name, model.eval())
 
 
 def offline_environment(home: Path) -> dict[str, str]:

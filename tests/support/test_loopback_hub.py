@@ -344,14 +344,14 @@ def test_a_large_file_over_http(web: httpx.Client, published: Result) -> None:
     assert head.headers["x-repo-commit"] == published["first"]
     assert head.headers["x-linked-etag"] == f'"{hashlib.sha256(content).hexdigest()}"'
     assert int(head.headers["x-linked-size"]) == len(content)
-    place = head.headers["location"]
-    assert place.startswith("http://localhost:")
-    assert httpx.get(place, trust_env=False).content == content
-    part = httpx.get(place, headers={"Range": "bytes=100-"}, trust_env=False)
+    location = head.headers["location"]
+    assert location.startswith("http://localhost:")
+    assert httpx.get(location, trust_env=False).content == content
+    part = httpx.get(location, headers={"Range": "bytes=100-"}, trust_env=False)
     assert (part.status_code, part.content) == (206, content[100:])
     assert part.headers["content-range"] == f"bytes 100-{len(content) - 1}/{len(content)}"
-    assert httpx.get(place, headers={"Authorization": "Bearer x"}, trust_env=False).status_code == 400
-    assert httpx.get(place.partition("?")[0], trust_env=False).status_code == 403
+    assert httpx.get(location, headers={"Authorization": "Bearer x"}, trust_env=False).status_code == 400
+    assert httpx.get(location.partition("?")[0], trust_env=False).status_code == 403
 
 
 def test_head_works_on_every_get_route(web: httpx.Client) -> None:

@@ -185,7 +185,7 @@ def test_vectors_of_something_else_are_refused_and_overwritten(tmp_path: Path) -
     stopped.stop_at = 60
     with pytest.raises(KeyboardInterrupt):
         encode_bulk(stopped, source(shorter), folder, replace(OPTIONS, overwrite=True), ALONE)
-    assert encode_bulk(other, source(shorter), folder, OPTIONS, ALONE) == 70  # goes on with the new ones
+    assert encode_bulk(other, source(shorter), folder, OPTIONS, ALONE) == 70  # resumed with the new ones
     assert len(shards(folder)) == 2
     assert np.abs(read(folder) - other.encode(shorter)).max() <= 1e-6
 

@@ -72,17 +72,17 @@ def test_svg_holds_tokens_weights_labels_and_heads_as_they_are(tmp_path: Path) -
 def test_long_sentence_wraps_inside_the_picture_without_numbers(tmp_path: Path) -> None:
     words = [f"word{i}" for i in range(120)]
     path = draw_attention([row(" ".join(words), heads=1)], tmp_path / "a.svg")
-    places = {
+    positions = {
         element.text: (float(element.attrib["x"]), float(element.attrib["y"]))
         for element in ElementTree.parse(path).iter()
         if element.tag.endswith("}text")
     }
-    assert set(words) <= set(places)
-    in_order = [places[word] for word in words]
+    assert set(words) <= set(positions)
+    in_order = [positions[word] for word in words]
     assert all(0 < x < 720 for x, _ in in_order)
     assert len({y for _, y in in_order}) > 3
-    assert in_order == sorted(in_order, key=lambda place: (place[1], place[0]))
-    assert not [text for text in places if text and re.fullmatch(r"\d\.\d\d", text) and places[text][1] > 60]
+    assert in_order == sorted(in_order, key=lambda position: (position[1], position[0]))
+    assert not [text for text in positions if text and re.fullmatch(r"\d\.\d\d", text) and positions[text][1] > 60]
 
 
 def test_token_wider_than_the_picture_is_cut(tmp_path: Path) -> None:

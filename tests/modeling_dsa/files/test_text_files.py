@@ -1,4 +1,4 @@
-"""modeling_dsa.files.text_files: every format, and a mistake in each place."""
+"""modeling_dsa.files.text_files: every format, and the location of each mistake."""
 
 import gzip
 import json
@@ -105,10 +105,10 @@ def test_rows_have_a_place_and_the_wanted_columns_in_their_order(tmp_path: Path,
         write(tmp_path, "a.jsonl", "\n" + "\n".join(map(json.dumps, rows))): ["line 2", "line 3"],
         tmp_path / "a.parquet": ["row 1", "row 2"],
     }
-    for path, places in paths.items():
+    for path, locations in paths.items():
         source = write(tmp_path, path.name + ".GZ", gzip.compress(path.read_bytes())) if packed else path
         found = list(read_rows(source))
-        assert [place for place, _ in found] == [f"{source}, {place}" for place in places]
+        assert [location for location, _ in found] == [f"{source}, {location}" for location in locations]
         assert [row for _, row in found] == rows
         assert [list(row.items()) for _, row in read_rows(source, ["text", "id"])] == [
             [("text", row["text"]), ("id", row["id"])] for row in rows
@@ -119,7 +119,7 @@ def test_rows_have_a_place_and_the_wanted_columns_in_their_order(tmp_path: Path,
 
 def test_row_of_several_lines_stands_at_its_last(tmp_path: Path) -> None:
     path = write(tmp_path, "a.csv", 'id,text\n1,"a\r\n\nb"\n2,c\n')
-    assert [(place, row["text"]) for place, row in read_rows(path)] == [
+    assert [(location, row["text"]) for location, row in read_rows(path)] == [
         (f"{path}, line 4", "a\r\n\nb"),
         (f"{path}, line 5", "c"),
     ]

@@ -46,7 +46,7 @@ def test_marks_stand_at_their_figures(tmp_path: Path, drawn: list[Figure]) -> No
     (bars,) = panel.containers
     ours = bars[0]
     assert list(ours.get_xdata()) == pytest.approx([49, 61])
-    assert [round(place) for place in ours.get_ydata()] == [1, 2]
+    assert [round(height) for height in ours.get_ydata()] == [1, 2]
     (segments,) = bars[2]
     assert segments.get_segments()[1][:, 0].tolist() == pytest.approx([59, 63])
     published = next(line for line in panel.lines if line.get_label() == "published")

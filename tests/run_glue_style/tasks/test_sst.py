@@ -1,4 +1,4 @@
-"""run_glue_style.tasks.sst: trees, phrases, tables and data sets, and a mistake in each place."""
+"""run_glue_style.tasks.sst: trees, phrases, tables and data sets, and the location of each mistake."""
 
 from __future__ import annotations
 

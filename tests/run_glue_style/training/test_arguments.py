@@ -134,9 +134,10 @@ def test_help_is_grouped_and_has_every_option(
     assert caught.value.code == 0
     text = capsys.readouterr().out
     titles = ["data", "model", "training recipe", "run", "model configuration"]
-    places = [re.search(rf"^{re.escape(title)}:$", text, re.MULTILINE) for title in titles]
-    assert all(places)
-    assert [place.start() for place in places if place] == sorted(place.start() for place in places if place)
+    headings = [re.search(rf"^{re.escape(title)}:$", text, re.MULTILINE) for title in titles]
+    assert all(headings)
+    starts = [heading.start() for heading in headings if heading]
+    assert starts == sorted(starts)
     names = {
         entry.name for kind in (DataArguments, ModelArguments, TrainingRecipe, RunArguments) for entry in fields(kind)
     }

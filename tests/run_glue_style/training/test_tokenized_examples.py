@@ -110,7 +110,7 @@ def test_slices_and_sorting(data: dict[str, Dataset]) -> None:
     lists = [as_lists(example) for example in examples]
     assert list(map(as_lists, examples[3:9:2])) == lists[3:9:2]
     together = examples[:7].sorted_by(np.asarray([0, 1, 2, 0, 1, 2, 0]))
-    assert list(map(as_lists, together)) == [lists[place] for place in (0, 3, 6, 1, 4, 2, 5)]
+    assert list(map(as_lists, together)) == [lists[index] for index in (0, 3, 6, 1, 4, 2, 5)]
 
 
 def test_truncation_stats_count_distinct_texts() -> None:
