@@ -37,9 +37,9 @@ def _names(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(modeling_auto.MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING_NAMES, "dsa", classifiers)
 
 
-def random_rows(batch: int, words: int) -> Tensor:
-    """Ids of words, with a separator at `SEPARATOR`. (batch, words)"""
-    ids = torch.randint(FIRST_TOKEN, VOCABULARY, (batch, words))
+def random_rows(batch: int, tokens: int) -> Tensor:
+    """Ids of tokens, with a separator at `SEPARATOR`. (batch, tokens)"""
+    ids = torch.randint(FIRST_TOKEN, VOCABULARY, (batch, tokens))
     ids[:, SEPARATOR] = SEP
     return ids
 
@@ -94,7 +94,7 @@ class FamilyTests(ModelTesterMixin, TrainingTesterMixin):  # type: ignore[misc, 
 
     Attributes:
         settings: Of the small config.
-        hidden_states: Number of hidden states: the word vectors, what the encoder has between, the encoded words.
+        hidden_states: Number of hidden states: the word vectors, what the encoder has between, the encoded tokens.
         attention_maps: Number of attention maps.
     """
 
@@ -115,7 +115,7 @@ class FamilyTests(ModelTesterMixin, TrainingTesterMixin):  # type: ignore[misc, 
         ConfigTester(self, config_class=DSAConfig, **self.settings).run_common_tests()
 
     def test_attention_outputs(self) -> None:
-        """A word's weight is its share in its sentence's vector, so maps are (batch, heads, words) and not square."""
+        """A token's weight is its share in its sentence's vector, so maps are (batch, heads, tokens) and not square."""
         tester = self.model_tester
         tester.num_hidden_layers = self.attention_maps
         # The mixin's names for the last three dimensions of a map: heads, queries and keys.
@@ -129,13 +129,13 @@ class FamilyTests(ModelTesterMixin, TrainingTesterMixin):  # type: ignore[misc, 
         super().test_training_overfit()
 
     def _create_text_training_batch(self, batch_size: int, seq_length: int, vocab_size: int) -> dict[str, Tensor]:
-        """A row has one class, where the mixin's batch has one for each word."""
+        """A row has one class, where the mixin's batch has one for each token."""
         return {"input_ids": random_rows(batch_size, seq_length), "labels": torch.arange(batch_size)}
 
     @pytest.mark.xfail(
         strict=True,
         raises=(AssertionError, RuntimeError),
-        reason="a frozen word table has no gradient, and what a caller gets of the words is laid out anew from packed "
+        reason="a frozen word table has no gradient, and what a caller gets of the tokens is laid out anew from packed "
         "rows, beside the way of the gradients",
     )
     def test_retain_grad_hidden_states_attentions(self) -> None:

@@ -1,6 +1,6 @@
 """torch.compile, torch.export and ONNX give what the model gives without them.
 
-A model that is compiled or exported packs its words with shapes that depend on the batch's shape alone
+A model that is compiled or exported packs its tokens with shapes that depend on the batch's shape alone
 (`packing_dsa._pack_static_shapes`); everything here compares that way with the ordinary one, from outside.
 """
 
@@ -39,7 +39,7 @@ Pair = tuple[list[int], list[int]]
 SYSTEMS: dict[str, dict[str, Any]] = {
     "dynamic": {},
     "three heads, three iterations": {"num_attention_heads": 3, "routing_iterations": 3},
-    "three words": {"max_sentence_tokens": 3},
+    "three tokens": {"max_sentence_tokens": 3},
     "cosines": {"num_attention_heads": 2, "pair_features": ["cosine", "product"]},
     **ENCODER_CASES,
     **POOLING_CASES,
@@ -51,7 +51,7 @@ COMPILED = {name: changes for name, changes in SYSTEMS.items() if name not in RE
 OF_SENTENCES = {name: COMPILED[name] for name in ("dynamic", "pairwise encoder", "variational by position")}
 WITH_DROPOUT = {name: COMPILED[name] for name in ("dynamic", "kim_cnn", "pairwise encoder", "variational, samples")}
 
-# Copies of sentences, one sentence as premise and as hypothesis, sentences without words, rows without a word.
+# Copies of sentences, one sentence as premise and as hypothesis, sentences without tokens, rows without a token.
 PAIR_ROWS: list[Pair] = [
     ([5, 6, 7, 8, 9], [10, 11]),
     ([12], [13]),
@@ -195,7 +195,7 @@ def test_a_system_learns_with_dropout_when_compiled(changes: dict[str, Any]) -> 
         loss = compiled(**batch, labels=labels_of(batch)).loss
         loss.backward()
         learning = [weight.grad for weight in model.parameters() if weight.requires_grad]
-        assert len(learning) == len([*model.parameters()]) - 1  # all but the words
+        assert len(learning) == len([*model.parameters()]) - 1  # all but the word table
         assert all(gradient.isfinite().all() for gradient in learning)
         optimizer.step()
         losses.append(loss.item())
@@ -203,14 +203,14 @@ def test_a_system_learns_with_dropout_when_compiled(changes: dict[str, Any]) -> 
 
 
 def test_dropout_of_a_compiled_model_has_its_rate() -> None:
-    """A row of many equal words without an encoder: how many of them are dropped shows in the hidden states."""
+    """An example of many equal tokens without an encoder: how many of them are dropped shows in the hidden states."""
     model = model_of({"encoder": "none", "embedding_dropout": 0.25}, pairs=False).train()
     compiled = torch.compile(model, fullgraph=True, dynamic=True, backend="eager")
-    words = compiled(torch.full((4, 2000), 7), output_hidden_states=True).hidden_states[0]
+    tokens = compiled(torch.full((4, 2000), 7), output_hidden_states=True).hidden_states[0]
     table = model.get_input_embeddings().weight[7]
-    dropped = (words == 0).float().mean()
+    dropped = (tokens == 0).float().mean()
     assert dropped.item() == pytest.approx(0.25, abs=0.01)
-    torch.testing.assert_close(words[words != 0], (table.expand_as(words) / 0.75)[words != 0])
+    torch.testing.assert_close(tokens[tokens != 0], (table.expand_as(tokens) / 0.75)[tokens != 0])
 
 
 def test_torch_compiles_no_lstm_in_one_graph() -> None:
@@ -231,11 +231,11 @@ def test_an_lstm_is_compiled_around(changes: dict[str, Any]) -> None:
 # torch.export
 
 
-def export(model: DSAForSequenceClassification, batch: Batch, *, words: Any = Dim.AUTO) -> ExportedProgram:
-    """The program for any number of rows and, unless it is said otherwise, of words."""
+def export(model: DSAForSequenceClassification, batch: Batch, *, tokens: Any = Dim.AUTO) -> ExportedProgram:
+    """The program for any number of examples and, unless it is said otherwise, of tokens."""
     if model.config.num_prediction_samples:
         silence("log_std", model)
-    shapes = {name: {0: Dim.AUTO, 1: words} for name in batch} | dict.fromkeys(MAPS)
+    shapes = {name: {0: Dim.AUTO, 1: tokens} for name in batch} | dict.fromkeys(MAPS)
     with torch.no_grad():
         return torch.export.export(model, (), batch | MAPS, dynamic_shapes=shapes, strict=False)
 
@@ -278,13 +278,13 @@ def test_every_exported_system_is_the_same_at_other_shapes(changes: dict[str, An
 
 @pytest.mark.parametrize("system", [pytest.param("bilstm", marks=pytest.mark.slow), "last"])
 @pytest.mark.filterwarnings("ignore:The tensor attributes:UserWarning")  # torch's, on its own LSTM
-def test_an_lstm_is_exported_for_one_number_of_words(system: str) -> None:
+def test_an_lstm_is_exported_for_one_number_of_tokens(system: str) -> None:
     model = model_of(RECURRENT[system])
     batch = batches()[0]
     with pytest.raises(ValueError, match="encoder 'bilstm' is exported for one number of tokens") as caught:
         export(model, batch)
     assert "\n" not in str(caught.value)
-    program = export(model, batch, words=Dim.STATIC)
+    program = export(model, batch, tokens=Dim.STATIC)
     parts = [{name: value[rows] for name, value in batch.items()} for rows in (slice(6), slice(1, 4), slice(2, 3))]
     check_program(saved_and_loaded(program), model, parts)
 
@@ -312,10 +312,10 @@ PROPERTY_SYSTEMS: dict[str, dict[str, Any]] = {
 @st.composite
 def random_batches(draw: st.DrawFn) -> Batch:
     """Any ids, holes in the mask and token types: more than a tokenizer would ever give."""
-    rows, words = draw(st.integers(1, 5)), draw(st.integers(1, 9))
+    rows, tokens = draw(st.integers(1, 5)), draw(st.integers(1, 9))
 
     def grid(values: st.SearchStrategy[int]) -> Tensor:
-        row = st.lists(values, min_size=words, max_size=words)
+        row = st.lists(values, min_size=tokens, max_size=tokens)
         return torch.tensor(draw(st.lists(row, min_size=rows, max_size=rows)))
 
     ids = grid(st.sampled_from([PAD, SEP, *range(FIRST_TOKEN, FIRST_TOKEN + 4), VOCABULARY - 1]))
@@ -368,7 +368,7 @@ def test_onnxruntime_gives_the_same_logits(system: str, tmp_path: Path) -> None:
         file,
         input_names=[*first],
         output_names=["logits"],
-        dynamic_shapes=tuple({0: "batch", 1: "words"} for _ in first),
+        dynamic_shapes=tuple({0: "batch", 1: "tokens"} for _ in first),
         dynamo=True,
         external_data=False,
         verbose=False,

@@ -1,4 +1,4 @@
-"""modeling_dsa.encoders_dsa: every encoder equals its equations word by word, and none sees two sentences."""
+"""modeling_dsa.encoders_dsa: every encoder equals its equations token by token, and none sees two sentences."""
 
 from typing import Any
 
@@ -39,19 +39,19 @@ def encoder_of(config: DSAConfig) -> nn.Module:
 
 
 @pytest.mark.parametrize("changes", CONFIGS.values(), ids=CONFIGS.keys())
-def test_the_encoder_equals_the_paper_word_by_word(changes: dict[str, Any]) -> None:
+def test_the_encoder_equals_the_paper_token_by_token(changes: dict[str, Any]) -> None:
     config = small_config(**changes)
     encoder = randomize(DenseCNN(config)).double().eval()
     lengths = [4, 0, 1, 9, 2]
-    words = torch.randn(sum(lengths), config.embedding_size, dtype=torch.float64)
-    encoded, branches = encoder(words, packing_of(lengths), output_hidden_states=True)
+    tokens = torch.randn(sum(lengths), config.embedding_size, dtype=torch.float64)
+    encoded, branches = encoder(tokens, packing_of(lengths), output_hidden_states=True)
     assert len(branches) == len(config.kernel_sizes)
 
     weights = {f"encoder.{name}": value for name, value in encoder.state_dict().items()}
     start = 0
     for length in lengths:
         span = slice(start, start + length)
-        expected_branches, expected = reference.dense_cnn(weights, config, list(words[span]))
+        expected_branches, expected = reference.dense_cnn(weights, config, list(tokens[span]))
         if length:
             torch.testing.assert_close(encoded[span], torch.stack(expected), rtol=0, atol=1e-10)
             for branch, expected_branch in zip(branches, expected_branches, strict=True):
@@ -60,32 +60,32 @@ def test_the_encoder_equals_the_paper_word_by_word(changes: dict[str, Any]) -> N
 
 
 @pytest.mark.parametrize("changes", OTHERS.values(), ids=OTHERS.keys())
-def test_every_other_encoder_equals_its_equations_word_by_word(changes: dict[str, Any]) -> None:
+def test_every_other_encoder_equals_its_equations_token_by_token(changes: dict[str, Any]) -> None:
     config = small_config(**({"kernel_sizes": [3], "hidden_size": 5} | changes))
     encoder = encoder_of(config).eval()
     lengths = [4, 0, 1, 9, 2, 14]
-    words = torch.randn(sum(lengths), config.embedding_size, dtype=torch.float64)
-    encoded, between = encoder(words, packing_of(lengths), output_hidden_states=True)
+    tokens = torch.randn(sum(lengths), config.embedding_size, dtype=torch.float64)
+    encoded, between = encoder(tokens, packing_of(lengths), output_hidden_states=True)
     assert encoded.shape == (sum(lengths), config.encoded_size)
 
     weights = {f"encoder.{name}": value for name, value in encoder.state_dict().items()}
     start = 0
     for length in lengths:
         span = slice(start, start + length)
-        expected_between, expected = reference.encode_tokens(weights, config, list(words[span]))
+        expected_between, expected = reference.encode_tokens(weights, config, list(tokens[span]))
         assert len(between) == len(expected_between)
         if length:
             torch.testing.assert_close(encoded[span], torch.stack(expected), rtol=0, atol=1e-10)
             for layer, expected_layer in zip(between, expected_between, strict=True):
                 torch.testing.assert_close(layer[span], torch.stack(expected_layer), rtol=0, atol=1e-10)
         start += length
-    assert torch.equal(encoder(words, packing_of(lengths), output_hidden_states=False)[0], encoded)
-    assert encoder(words, packing_of(lengths), output_hidden_states=False)[1] == []
+    assert torch.equal(encoder(tokens, packing_of(lengths), output_hidden_states=False)[0], encoded)
+    assert encoder(tokens, packing_of(lengths), output_hidden_states=False)[1] == []
 
 
 @pytest.mark.parametrize("token_norm", [1.0, 4.0])
 @pytest.mark.parametrize("changes", [{}, *ENCODER_CASES.values()], ids=["dense_cnn", *ENCODER_CASES])
-def test_every_encoded_word_has_the_norm_of_the_config(changes: dict[str, Any], token_norm: float) -> None:
+def test_every_encoded_token_has_the_norm_of_the_config(changes: dict[str, Any], token_norm: float) -> None:
     model = randomize(DSAModel(small_config(token_norm=token_norm, **changes))).eval()
     encoded = model(torch.arange(3, 11).view(2, 4)).last_hidden_state.flatten(0, 1)
     torch.testing.assert_close(encoded.norm(dim=1), torch.full((8,), token_norm))
@@ -103,15 +103,15 @@ def test_a_bilstm_equals_torchs_bidirectional_lstm() -> None:
             state |= {f"{name.removesuffix('_l0')}_l{number}{suffix}": value for name, value in values}
     outside.load_state_dict(state)
     lengths = [3, 8, 1, 5, 20]
-    words = torch.randn(sum(lengths), 6, dtype=torch.float64, requires_grad=True)
-    encoded, _ = encoder(words, packing_of(lengths), output_hidden_states=False)
-    sequence = nn.utils.rnn.pack_sequence(list(words.split(lengths)), enforce_sorted=False)
+    tokens = torch.randn(sum(lengths), 6, dtype=torch.float64, requires_grad=True)
+    encoded, _ = encoder(tokens, packing_of(lengths), output_hidden_states=False)
+    sequence = nn.utils.rnn.pack_sequence(list(tokens.split(lengths)), enforce_sorted=False)
     padded, _ = nn.utils.rnn.pad_packed_sequence(outside(sequence)[0], batch_first=True)
     expected = torch.cat([row[:length] for row, length in zip(padded, lengths, strict=True)])
     torch.testing.assert_close(encoded, expected, rtol=0, atol=1e-12)
     direction_of_gradient = torch.randn_like(expected)
-    ours = torch.autograd.grad(encoded, words, direction_of_gradient)
-    theirs = torch.autograd.grad(expected, words, direction_of_gradient)
+    ours = torch.autograd.grad(encoded, tokens, direction_of_gradient)
+    theirs = torch.autograd.grad(expected, tokens, direction_of_gradient)
     torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-12)
 
 
@@ -126,32 +126,32 @@ def test_no_other_encoder_reaches_across_two_sentences(
     number = data.draw(st.sampled_from([n for n, length in enumerate(lengths) if length]))
     packing = packing_of(lengths)
     inside = packing.sentence_of_token == number
-    words = torch.randn(sum(lengths), 6, dtype=torch.float64, requires_grad=True)
+    tokens = torch.randn(sum(lengths), 6, dtype=torch.float64, requires_grad=True)
     torch.manual_seed(0)  # for the dropout masks
-    encoded, _ = encoder(words, packing, output_hidden_states=False)
-    (gradient,) = torch.autograd.grad(encoded[inside].square().sum(), words)
+    encoded, _ = encoder(tokens, packing, output_hidden_states=False)
+    (gradient,) = torch.autograd.grad(encoded[inside].square().sum(), tokens)
     assert torch.all(gradient[~inside] == 0)
     assert torch.any(gradient[inside] != 0)
     torch.manual_seed(0)
-    perturbed, _ = encoder(torch.where(inside[:, None], words, 1e3), packing, output_hidden_states=False)
+    perturbed, _ = encoder(torch.where(inside[:, None], tokens, 1e3), packing, output_hidden_states=False)
     torch.testing.assert_close(perturbed[inside], encoded[inside], rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("encoder", ["bilstm", "pairwise"])
-def test_every_word_sees_its_whole_sentence(encoder: str) -> None:
+def test_every_token_sees_its_whole_sentence(encoder: str) -> None:
     layers = encoder_of(small_config(encoder=encoder, hidden_size=6, num_hidden_layers=1)).eval()
-    words = torch.randn(20, 6, dtype=torch.float64, requires_grad=True)
-    encoded, _ = layers(words, packing_of([20]), output_hidden_states=False)
-    (gradient,) = torch.autograd.grad(encoded[7].sum(), words)
+    tokens = torch.randn(20, 6, dtype=torch.float64, requires_grad=True)
+    encoded, _ = layers(tokens, packing_of([20]), output_hidden_states=False)
+    (gradient,) = torch.autograd.grad(encoded[7].sum(), tokens)
     assert torch.all(gradient.abs().sum(1) > 0)
 
 
 @pytest.mark.parametrize(("kernel", "before", "after"), [(1, 0, 0), (2, 1, 0), (3, 1, 1), (4, 2, 1), (5, 2, 2)])
 def test_a_window_of_kims_cnn(kernel: int, before: int, after: int) -> None:
     encoder = encoder_of(small_config(encoder="kim_cnn", kernel_sizes=[kernel])).eval()
-    words = torch.randn(21, 6, dtype=torch.float64, requires_grad=True)
-    encoded, _ = encoder(words, packing_of([21]), output_hidden_states=False)
-    (gradient,) = torch.autograd.grad(encoded[10].sum(), words)
+    tokens = torch.randn(21, 6, dtype=torch.float64, requires_grad=True)
+    encoded, _ = encoder(tokens, packing_of([21]), output_hidden_states=False)
+    (gradient,) = torch.autograd.grad(encoded[10].sum(), tokens)
     seen = gradient.abs().sum(1).nonzero().flatten().tolist()
     assert seen == list(range(10 - before, 10 + after + 1))
 
@@ -160,9 +160,9 @@ def test_a_reader_of_a_sentence_backwards_gives_the_mirror_of_one_forwards() -> 
     """A BiLSTM whose directions have the same weights."""
     encoder = randomize(BiLSTM(small_config(encoder="bilstm", hidden_size=6, num_hidden_layers=1))).eval()
     encoder.backwards.load_state_dict(encoder.forwards.state_dict())
-    words = torch.randn(7, 6)
-    forwards, _ = encoder(words, packing_of([7]), output_hidden_states=False)
-    backwards, _ = encoder(words.flip(0), packing_of([7]), output_hidden_states=False)
+    tokens = torch.randn(7, 6)
+    forwards, _ = encoder(tokens, packing_of([7]), output_hidden_states=False)
+    backwards, _ = encoder(tokens.flip(0), packing_of([7]), output_hidden_states=False)
     torch.testing.assert_close(forwards, backwards.flip(0).roll(3, dims=1))
 
 
@@ -177,39 +177,39 @@ def test_a_reader_of_a_sentence_backwards_gives_the_mirror_of_one_forwards() -> 
 def test_no_layer_reaches_across_two_sentences(
     lengths: list[int], kernel_sizes: tuple[int, ...], layers: int, training: bool, data: st.DataObject
 ) -> None:
-    """A sentence's gradient is exactly 0 at all other sentences' words, and perturbing them does nothing."""
+    """A sentence's gradient is exactly 0 at all other sentences' tokens, and perturbing them does nothing."""
     torch.manual_seed(0)
     config = small_config(kernel_sizes=kernel_sizes, num_hidden_layers=layers)
     encoder = randomize(DenseCNN(config)).double().train(training)
     packing = packing_of(lengths)
     inside = packing.sentence_of_token == data.draw(st.sampled_from([n for n, length in enumerate(lengths) if length]))
-    words = torch.randn(sum(lengths), config.embedding_size, dtype=torch.float64, requires_grad=True)
+    tokens = torch.randn(sum(lengths), config.embedding_size, dtype=torch.float64, requires_grad=True)
 
     torch.manual_seed(0)  # for the dropout masks
-    encoded, branches = encoder(words, packing, output_hidden_states=True)
-    (gradient,) = torch.autograd.grad(encoded[inside].square().sum() + branches[0][inside].sum(), words)
+    encoded, branches = encoder(tokens, packing, output_hidden_states=True)
+    (gradient,) = torch.autograd.grad(encoded[inside].square().sum() + branches[0][inside].sum(), tokens)
     assert torch.all(gradient[~inside] == 0)
     assert torch.any(gradient[inside] != 0)
 
     torch.manual_seed(0)
-    perturbed, _ = encoder(torch.where(inside[:, None], words, 1e6), packing, output_hidden_states=False)
+    perturbed, _ = encoder(torch.where(inside[:, None], tokens, 1e6), packing, output_hidden_states=False)
     torch.testing.assert_close(perturbed[inside], encoded[inside], rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize(("kernel", "layers"), [(3, 2), (5, 2), (3, 4), (1, 3)])
-def test_a_word_sees_layers_times_half_a_kernel_to_each_side(kernel: int, layers: int) -> None:
+def test_a_token_sees_layers_times_half_a_kernel_to_each_side(kernel: int, layers: int) -> None:
     config = small_config(kernel_sizes=[kernel], num_hidden_layers=layers)
     encoder = randomize(DenseCNN(config)).double().eval()
-    words = torch.randn(31, config.embedding_size, dtype=torch.float64, requires_grad=True)
-    encoded, _ = encoder(words, packing_of([31]), output_hidden_states=False)
-    (gradient,) = torch.autograd.grad(encoded[15].sum(), words)
+    tokens = torch.randn(31, config.embedding_size, dtype=torch.float64, requires_grad=True)
+    encoded, _ = encoder(tokens, packing_of([31]), output_hidden_states=False)
+    (gradient,) = torch.autograd.grad(encoded[15].sum(), tokens)
     reach = layers * (kernel // 2)
     seen = gradient.abs().sum(1).nonzero().flatten().tolist()
     assert seen == list(range(15 - reach, 15 + reach + 1))
 
 
 @pytest.mark.parametrize("lengths", [[1], [4, 0, 5], [40] * 9, [25] * 40], ids=["1", "9", "360", "1000"])
-def test_the_layers_compute_words_and_gaps_and_little_else(lengths: list[int]) -> None:
+def test_the_layers_compute_tokens_and_gaps_and_little_else(lengths: list[int]) -> None:
     """Rows may be rounded up, by a sixteenth or by 15."""
     encoder = DenseCNN(small_config(kernel_sizes=[3, 7]))
     seen: list[int] = []
@@ -226,7 +226,7 @@ def test_the_layers_compute_words_and_gaps_and_little_else(lengths: list[int]) -
 @pytest.mark.parametrize("name", [name for name in ENCODERS if name != "none"])
 def test_dropout_of_the_layers_acts_in_training_only(name: str) -> None:
     encoder = ENCODERS[name](small_config(encoder=name, hidden_size=6, hidden_dropout=0.5))
-    words, packing = torch.randn(9, 6), packing_of([4, 5])
-    assert not torch.equal(encoder(words, packing, False)[0], encoder(words, packing, False)[0])
+    tokens, packing = torch.randn(9, 6), packing_of([4, 5])
+    assert not torch.equal(encoder(tokens, packing, False)[0], encoder(tokens, packing, False)[0])
     encoder.eval()
-    assert torch.equal(encoder(words, packing, False)[0], encoder(words, packing, False)[0])
+    assert torch.equal(encoder(tokens, packing, False)[0], encoder(tokens, packing, False)[0])

@@ -21,7 +21,7 @@ CASES: dict[str, dict[str, Any]] = {
     "four dense layers": {"num_hidden_layers": 4},
     "heads": {"num_attention_heads": 3},
     "static": {"pooling": "static"},
-    "words of any length": {"normalize_tokens": False},
+    "tokens of any length": {"normalize_tokens": False},
 }
 ROWS = [
     join_pair([3, 4, 5], [6, 7]),
@@ -80,7 +80,7 @@ def test_many_random_sentences() -> None:
 
 
 @pytest.mark.parametrize("rows", [[[]], [[], []]])
-def test_batches_without_words(rows: list[list[int]]) -> None:
+def test_batches_without_tokens(rows: list[list[int]]) -> None:
     model = classifier()
     plain = predict(model, rows)[0]
     model.fold_embeddings()
@@ -113,7 +113,7 @@ def test_a_folded_model_is_saved_without_tables_and_loads_folded(tmp_path: Path)
     assert AutoModel.from_pretrained(tmp_path).folded is not None
 
 
-def test_training_and_new_weights_and_words_unfold() -> None:
+def test_training_and_new_weights_and_tokens_unfold() -> None:
     model = classifier()
     model.fold_embeddings()
     model.train()

@@ -20,12 +20,12 @@ def test_row_convolution_equals_torchs_with_same_padding(kernel: int, rows: int,
     layer = TokenConv1d(4, 3, kernel, bias=bias).double()
     plain = nn.Conv1d(4, 3, kernel, padding="same", bias=bias).double()
     plain.load_state_dict(layer.state_dict())
-    words = torch.randn(rows, 4, dtype=torch.float64, requires_grad=True)
-    ours, theirs = layer(words), plain(words.t()[None])[0].t()
+    tokens = torch.randn(rows, 4, dtype=torch.float64, requires_grad=True)
+    ours, theirs = layer(tokens), plain(tokens.t()[None])[0].t()
     torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-12)
     direction = torch.randn_like(ours)
-    our_gradients = torch.autograd.grad(ours, [words, *layer.parameters()], direction)
-    their_gradients = torch.autograd.grad(theirs, [words, *plain.parameters()], direction)
+    our_gradients = torch.autograd.grad(ours, [tokens, *layer.parameters()], direction)
+    their_gradients = torch.autograd.grad(theirs, [tokens, *plain.parameters()], direction)
     torch.testing.assert_close(our_gradients, their_gradients, rtol=0, atol=1e-12)
 
 
@@ -34,14 +34,14 @@ def test_row_convolution_equals_torchs_with_same_padding(kernel: int, rows: int,
 def test_an_even_kernel_sees_one_row_more_before_than_after(kernel: int, rows: int) -> None:
     torch.manual_seed(0)
     layer = TokenConv1d(4, 3, kernel).double()
-    words = torch.randn(rows, 4, dtype=torch.float64, requires_grad=True)
-    padded = nn.functional.pad(words.t(), (kernel // 2, kernel // 2 - 1))  # (4, rows + kernel - 1)
-    ours = layer(words)
+    tokens = torch.randn(rows, 4, dtype=torch.float64, requires_grad=True)
+    padded = nn.functional.pad(tokens.t(), (kernel // 2, kernel // 2 - 1))  # (4, rows + kernel - 1)
+    ours = layer(tokens)
     theirs = nn.functional.conv1d(padded[None], layer.weight, layer.bias)[0].t()
     torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-12)
     direction = torch.randn_like(ours)
-    our_gradients = torch.autograd.grad(ours, [words, *layer.parameters()], direction)
-    their_gradients = torch.autograd.grad(theirs, [words, *layer.parameters()], direction)
+    our_gradients = torch.autograd.grad(ours, [tokens, *layer.parameters()], direction)
+    their_gradients = torch.autograd.grad(theirs, [tokens, *layer.parameters()], direction)
     torch.testing.assert_close(our_gradients, their_gradients, rtol=0, atol=1e-12)
 
 
@@ -59,11 +59,11 @@ def test_row_convolution_takes_no_rows() -> None:
         {"num_attention_heads": 3, "routing_iterations": 4},
         {"normalize_tokens": False},
     ],
-    ids=["two kernels", "kernels of one and seven", "four layers", "heads", "words of any length"],
+    ids=["two kernels", "kernels of one and seven", "four layers", "heads", "tokens of any length"],
 )
-@pytest.mark.parametrize("words", [1, 5, 16])
+@pytest.mark.parametrize("tokens", [1, 5, 16])
 def test_predicting_in_blocks_changes_nothing(
-    words: int, changes: dict[str, Any], folded: bool, monkeypatch: pytest.MonkeyPatch
+    tokens: int, changes: dict[str, Any], folded: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = randomize(DSAModel(small_config(**changes))).eval()
     numbers = torch.randint(FIRST_TOKEN, VOCABULARY, (60,), generator=torch.Generator().manual_seed(0)).tolist()
@@ -80,9 +80,9 @@ def test_predicting_in_blocks_changes_nothing(
         if folded:
             model.fold_embeddings()
         monkeypatch.setattr(Packing, "gapped_indices", watched)
-        monkeypatch.setattr(layers_dsa, "BLOCK_TOKENS", words)
+        monkeypatch.setattr(layers_dsa, "BLOCK_TOKENS", tokens)
         parts = model(ids, attention_mask=mask, output_attentions=True)
-    assert len(blocks) == -(-len(numbers) // words)
+    assert len(blocks) == -(-len(numbers) // tokens)
     for name in ("last_hidden_state", "pooler_output", "attentions"):
         torch.testing.assert_close(parts[name], whole[name], rtol=1e-5, atol=1e-6)
 

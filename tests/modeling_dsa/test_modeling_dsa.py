@@ -36,8 +36,8 @@ from modeling_dsa.variational_dsa import INITIAL_LOG_STD
 
 SHIPPED = Path(__file__).parents[2] / "configuration"
 
-WORDS = st.lists(st.integers(FIRST_TOKEN, FIRST_TOKEN + 4), max_size=6)
-PAIRS = st.lists(st.tuples(WORDS, WORDS), min_size=1, max_size=4)
+TOKENS = st.lists(st.integers(FIRST_TOKEN, FIRST_TOKEN + 4), max_size=6)
+PAIRS = st.lists(st.tuples(TOKENS, TOKENS), min_size=1, max_size=4)
 
 CASES: dict[str, dict[str, Any]] = {
     **{f"r={r} m={m}": {"routing_iterations": r, "num_attention_heads": m} for r in range(1, 6) for m in (1, 3)},
@@ -57,8 +57,8 @@ CASES: dict[str, dict[str, Any]] = {
     "kim_cnn, max": {**ENCODER_CASES["kim_cnn"], "pooling": "max", "normalize_tokens": False},
     "bilstm, last, not normalised": {**POOLING_CASES["last"], "normalize_tokens": False},
     "no encoder, variational": {"encoder": "none", "pooling": "variational"},
-    "three words, dynamic": {"max_sentence_tokens": 3},
-    "three words, variational by position": {**POOLING_CASES["variational by position"], "max_sentence_tokens": 3},
+    "three tokens, dynamic": {"max_sentence_tokens": 3},
+    "three tokens, variational by position": {**POOLING_CASES["variational by position"], "max_sentence_tokens": 3},
 }
 POOLINGS: dict[str, dict[str, Any]] = {
     **{f"r={r} m={m}": {"routing_iterations": r, "num_attention_heads": m} for r in range(1, 6) for m in (1, 8)},
@@ -110,7 +110,7 @@ def watch_rows(layer: nn.Module) -> list[int]:
 
 
 @pytest.mark.parametrize("changes", CASES.values(), ids=CASES.keys())
-def test_the_model_equals_the_paper_word_by_word(changes: dict[str, Any]) -> None:
+def test_the_model_equals_the_paper_token_by_token(changes: dict[str, Any]) -> None:
     config = small_config(sentences_per_example=2, **changes)
     model = randomize(DSAForNLI(config)).double().eval()
     batch = batch_of_pairs(PAIR_ROWS, left=[0, 3, 1, 2, 0, 4], right=1)
@@ -122,23 +122,23 @@ def test_the_model_equals_the_paper_word_by_word(changes: dict[str, Any]) -> Non
     table = weights["embed_tokens.weight"]
     for row, pair in enumerate(PAIR_ROWS):
         vectors, penalties = [], []
-        for slot, words in enumerate(pair):
-            expected = reference.encode(weights, config, [table[word] for word in words])
+        for slot, tokens in enumerate(pair):
+            expected = reference.encode(weights, config, [table[token] for token in tokens])
             vectors.append(expected.vector)
             vector = encoded.second_pooler_output if slot else encoded.pooler_output
             torch.testing.assert_close(vector[row], expected.vector, rtol=0, atol=1e-10)
             separator = (batch["input_ids"][row] == SEP).nonzero().item()
-            start = separator + 1 if slot else separator - len(words)
+            start = separator + 1 if slot else separator - len(tokens)
             if config.pooling == "structured":
                 penalties.append(reference.structured_penalty(expected.attentions[0]))
-            if not words:
+            if not tokens:
                 continue
-            words = words[: config.max_sentence_tokens]
-            span = slice(int(start), int(start) + len(words))
+            tokens = tokens[: config.max_sentence_tokens]
+            span = slice(int(start), int(start) + len(tokens))
             layers = [*expected.between, expected.encoded]
             for hidden, layer in zip(outputs.hidden_states[1:], layers, strict=True):
                 torch.testing.assert_close(hidden[row, span], torch.stack(layer), rtol=0, atol=1e-10)
-            torch.testing.assert_close(outputs.hidden_states[0][row, span], table[words], rtol=0, atol=0)
+            torch.testing.assert_close(outputs.hidden_states[0][row, span], table[tokens], rtol=0, atol=0)
             for attention, heads in zip(outputs.attentions, expected.attentions, strict=True):
                 rows = torch.stack([torch.stack(head) for head in heads])
                 tolerance = 1e-7 if config.pooling == "max" else 1e-10  # max's shares are float32
@@ -156,8 +156,8 @@ def test_the_classifier_of_sentences_equals_the_paper(changes: dict[str, Any]) -
     rows = [[5, 6, 7], [8], [], [9, 10, 11, 12]]
     logits = model(*pad_rows(rows)).logits
     weights = reference.read_weights(model)
-    for row, words in enumerate(rows):
-        vector = reference.encode(weights, config, [weights["embed_tokens.weight"][word] for word in words]).vector
+    for row, tokens in enumerate(rows):
+        vector = reference.encode(weights, config, [weights["embed_tokens.weight"][token] for token in tokens]).vector
         torch.testing.assert_close(logits[row], reference.classify(weights, config, vector), rtol=0, atol=1e-10)
 
 
@@ -166,13 +166,13 @@ def test_gradcheck_from_word_vectors_to_logits(changes: dict[str, Any]) -> None:
     model = randomize(DSAForNLI(small_config(sentences_per_example=2, **changes))).double().eval()
     types = torch.tensor([[0, 0, 1], [0, 1, 1]])
     mask = torch.tensor([[1, 1, 1], [0, 1, 1]])
-    words = torch.randn(2, 3, 6, dtype=torch.float64, requires_grad=True)
+    tokens = torch.randn(2, 3, 6, dtype=torch.float64, requires_grad=True)
 
-    def classify(words: Tensor) -> Tensor:
-        logits: Tensor = model(inputs_embeds=words, attention_mask=mask, token_type_ids=types).logits
+    def classify(tokens: Tensor) -> Tensor:
+        logits: Tensor = model(inputs_embeds=tokens, attention_mask=mask, token_type_ids=types).logits
         return logits
 
-    assert torch.autograd.gradcheck(classify, words)
+    assert torch.autograd.gradcheck(classify, tokens)
 
 
 PAPER_COUNTS: dict[str, tuple[dict[str, Any], int]] = {
@@ -227,14 +227,14 @@ def test_a_sentence_has_one_vector_alone_in_any_batch_and_in_either_slot(
         together = model_of(pooling, sentences_per_example=2, deduplicate=deduplicate)(**batch)
         single = model_of(pooling)
         for row, pair in enumerate(pairs):
-            for vectors, words in zip((together.pooler_output, together.second_pooler_output), pair, strict=True):
-                alone = single(torch.tensor([words or [PAD]])).pooler_output[0]
+            for vectors, tokens in zip((together.pooler_output, together.second_pooler_output), pair, strict=True):
+                alone = single(torch.tensor([tokens or [PAD]])).pooler_output[0]
                 torch.testing.assert_close(vectors[row], alone, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("pooling", POOLINGS)
 def test_a_sentence_has_one_vector_in_float32_at_the_papers_size(pooling: str) -> None:
-    """Within 1e-6, where a small model's few channels would blow up the rounding of a short word."""
+    """Within 1e-6, where a small model's few channels would blow up the rounding of a short vector."""
     settings: dict[str, Any] = {"vocab_size": VOCABULARY, "unknown_init_range": 0.5, "sentences_per_example": 2}
     settings |= {name: value for name, value in POOLINGS[pooling].items() if name != "hidden_size"}
     if settings.get("num_attention_heads") == 8:
@@ -245,8 +245,8 @@ def test_a_sentence_has_one_vector_in_float32_at_the_papers_size(pooling: str) -
             model.config.deduplicate_sentences = deduplicate
             together = model(**batch_of_pairs(PAIR_ROWS, left=left, right=2))
             for row, pair in enumerate(PAIR_ROWS):
-                for vectors, words in zip((together.pooler_output, together.second_pooler_output), pair, strict=True):
-                    alone = model(torch.tensor([words or [PAD]])).pooler_output[0]
+                for vectors, tokens in zip((together.pooler_output, together.second_pooler_output), pair, strict=True):
+                    alone = model(torch.tensor([tokens or [PAD]])).pooler_output[0]
                     torch.testing.assert_close(vectors[row], alone, rtol=0, atol=1e-6)
 
 
@@ -282,7 +282,7 @@ def test_padding_stays_zero_in_every_output() -> None:
 
 @pytest.mark.parametrize("training", [False, True])
 @pytest.mark.parametrize("deduplicate", [True, False])
-def test_the_encoder_sees_the_words_of_distinct_sentences_and_gaps(deduplicate: bool, training: bool) -> None:
+def test_the_encoder_sees_the_tokens_of_distinct_sentences_and_gaps(deduplicate: bool, training: bool) -> None:
     model = DSAModel(small_config(sentences_per_example=2, deduplicate_sentences=deduplicate)).train(training)
     first = watch_rows(model.encoder.branches[0].first)
     last = watch_rows(model.encoder.compression)
@@ -291,19 +291,19 @@ def test_the_encoder_sees_the_words_of_distinct_sentences_and_gaps(deduplicate: 
     if deduplicate:
         sentences = [sentence for number, sentence in enumerate(sentences) if sentence not in sentences[:number]]
         assert len(sentences) == 8
-    words, gaps = sum(map(len, sentences)), 2 * (len(sentences) - 1)
+    tokens, gaps = sum(map(len, sentences)), 2 * (len(sentences) - 1)
     for padding in (0, 40):
         model(**batch_of_pairs(PAIR_ROWS, left=padding, right=padding))
-    assert pooled == [words] * 2
+    assert pooled == [tokens] * 2
     assert first == last
-    assert words + gaps <= first[0] == first[1] <= words + gaps + 15  # rows may be rounded up to 16
+    assert tokens + gaps <= first[0] == first[1] <= tokens + gaps + 15  # rows may be rounded up to 16
 
 
 def test_a_sentence_that_fills_the_batch_is_encoded_once() -> None:
     model = DSAModel(small_config(sentences_per_example=2)).train()
-    words = watch_rows(model.pooling.projection)
+    tokens = watch_rows(model.pooling.projection)
     outputs = model(**batch_of_pairs([([5, 6, 7], [5, 6, 7])] * 50))
-    assert words == [3]
+    assert tokens == [3]
     vectors = torch.cat([outputs.pooler_output, outputs.second_pooler_output])
     assert torch.equal(vectors, vectors[:1].expand(100, -1))
 
@@ -336,7 +336,7 @@ def test_a_sentence_does_not_feel_its_neighbours(pairs: list[tuple[list[int], li
     """With every other sentence replaced by one of the same length, the kept sentence's vector stays."""
     row = data.draw(st.integers(0, len(pairs) - 1))
     slot = data.draw(st.integers(0, 1))
-    others = [([word + 20 for word in first], [word + 20 for word in second]) for first, second in pairs]
+    others = [([token + 20 for token in first], [token + 20 for token in second]) for first, second in pairs]
     others[row] = (others[row][0], pairs[row][1]) if slot else (pairs[row][0], others[row][1])
     model = model_of("r=2 m=1", sentences_per_example=2)
     outputs = [model(**batch_of_pairs(batch)) for batch in (pairs, others)]
@@ -363,7 +363,7 @@ def test_a_separator_splits_like_token_types() -> None:
         ([[5, PAD, 6, 10, 7, PAD, 9, 10]], [[1, 0, 1, 0, 1, 0, 1, 1]], [[0, 0, 0, 0, 0, 0, 1, 1]]),  # holes
         ([[PAD, PAD, 9, 10, 5, 6, 7]], None, [[0, 0, 1, 1, 0, 0, 0]]),  # the second sentence stands first
         ([[5, 6, 7, SEP, 9, 10, SEP]], None, None),  # a separator at the end
-        ([[5, SEP, 6, 7, SEP, 9, 10]], None, [[0, 0, 0, 0, 0, 1, 1]]),  # a separator inside a sentence is no word
+        ([[5, SEP, 6, 7, SEP, 9, 10]], None, [[0, 0, 0, 0, 0, 1, 1]]),  # a separator inside a sentence is no token
     ],
 )
 def test_rows_of_any_layout_hold_the_same_pair(
@@ -385,9 +385,9 @@ def test_token_types_do_not_matter_where_a_row_is_one_sentence() -> None:
 TINY = {
     "empty first sentence": torch.tensor([[SEP, 7], [5, 6]]),
     "a row of padding": torch.tensor([[5, 6, SEP, 7], [PAD, PAD, PAD, PAD]]),
-    "one word": torch.tensor([[5], [6]]),
+    "one token": torch.tensor([[5], [6]]),
     "batch of one": torch.tensor([[5, 6, SEP, 7]]),
-    "one word, batch of one": torch.tensor([[5]]),
+    "one token, batch of one": torch.tensor([[5]]),
 }
 WORDLESS = {
     "all padding": torch.full((2, 3), PAD),
@@ -408,7 +408,7 @@ def vectors_of(model: DSAModel, ids: Tensor) -> Tensor:
 @pytest.mark.parametrize("per_row", [1, 2])
 @pytest.mark.parametrize("system", SYSTEMS)
 @pytest.mark.parametrize("ids", TINY.values(), ids=TINY.keys())
-def test_empty_sentences_and_single_words_stay_finite(ids: Tensor, system: str, per_row: int, training: bool) -> None:
+def test_empty_sentences_and_single_tokens_stay_finite(ids: Tensor, system: str, per_row: int, training: bool) -> None:
     config = small_config(**SYSTEMS[system], sentences_per_example=per_row, freeze_embeddings=False)
     model = DSAModel(config).train(training)
     vectors = vectors_of(model, ids)
@@ -425,13 +425,13 @@ def test_empty_sentences_and_single_words_stay_finite(ids: Tensor, system: str, 
 @pytest.mark.parametrize("per_row", [1, 2])
 @pytest.mark.parametrize("system", SYSTEMS)
 @pytest.mark.parametrize("ids", WORDLESS.values(), ids=WORDLESS.keys())
-def test_a_batch_without_words_gives_zeros(ids: Tensor, system: str, per_row: int) -> None:
+def test_a_batch_without_tokens_gives_zeros(ids: Tensor, system: str, per_row: int) -> None:
     model = DSAModel(small_config(**SYSTEMS[system], sentences_per_example=per_row)).eval()
     assert torch.equal(vectors_of(model, ids), torch.zeros(len(ids) * per_row, model.config.sentence_embedding_size))
 
 
 @pytest.mark.parametrize("changes", SYSTEMS.values(), ids=SYSTEMS.keys())
-def test_a_batch_without_words_can_be_trained_on(changes: dict[str, Any]) -> None:
+def test_a_batch_without_tokens_can_be_trained_on(changes: dict[str, Any]) -> None:
     """As one process of several may have to: its gradients are 0."""
     model = DSAModel(small_config(**changes, freeze_embeddings=False)).train()
     torch.autograd.backward(model(WORDLESS["all padding"]).pooler_output.sum())
@@ -439,7 +439,7 @@ def test_a_batch_without_words_can_be_trained_on(changes: dict[str, Any]) -> Non
 
 
 @pytest.mark.parametrize("changes", SYSTEMS.values(), ids=SYSTEMS.keys())
-def test_a_classifier_of_a_batch_without_words_gives_every_weight_a_gradient(changes: dict[str, Any]) -> None:
+def test_a_classifier_of_a_batch_without_tokens_gives_every_weight_a_gradient(changes: dict[str, Any]) -> None:
     """Processes that train together wait for each other's gradients of all weights."""
     model = DSAForSequenceClassification(small_config(**changes, freeze_embeddings=False)).train()
     model(WORDLESS["all padding"], labels=torch.tensor([0, 1])).loss.backward()
@@ -475,17 +475,17 @@ def test_word_vectors_give_what_their_ids_give() -> None:
     by_vectors = model(inputs_embeds=embedded, attention_mask=mask, token_type_ids=types, output_hidden_states=True)
     torch.testing.assert_close(by_vectors.logits, by_ids.logits, rtol=0, atol=1e-6)
     torch.testing.assert_close(by_vectors.hidden_states, by_ids.hidden_states, rtol=0, atol=1e-6)
-    with pytest.raises(AssertionError):  # the words do matter
+    with pytest.raises(AssertionError):  # the tokens do matter
         torch.testing.assert_close(model(inputs_embeds=embedded + 1, attention_mask=mask).logits, by_ids.logits)
 
 
-# The first words of a sentence
+# The first tokens of a sentence
 
 
 @pytest.mark.parametrize("system", ["dynamic", "max", "last", "structured", "pairwise encoder", "variational"])
 @settings(max_examples=15, deadline=None)
 @given(pairs=PAIRS, limit=st.integers(1, 4), data=st.data())
-def test_a_model_that_reads_some_words_gives_what_it_gives_for_sentences_of_these(
+def test_a_model_that_reads_some_tokens_gives_what_it_gives_for_sentences_of_these(
     system: str, pairs: list[tuple[list[int], list[int]]], limit: int, data: st.DataObject
 ) -> None:
     torch.manual_seed(0)
@@ -508,7 +508,7 @@ def test_a_model_that_reads_some_words_gives_what_it_gives_for_sentences_of_thes
         torch.testing.assert_close(by_vectors, expected, rtol=0, atol=1e-12)
 
 
-def test_all_words_are_read_without_a_limit_and_none_behind_it() -> None:
+def test_all_tokens_are_read_without_a_limit_and_none_behind_it() -> None:
     ids = torch.arange(FIRST_TOKEN, FIRST_TOKEN + 30)[None]
     changed = ids.clone()
     changed[0, 12] = 39
@@ -541,7 +541,7 @@ class LargestTensor(TorchDispatchMode):
 @pytest.mark.parametrize("training", [True, False])
 @pytest.mark.parametrize("changes", SYSTEMS.values(), ids=SYSTEMS.keys())
 def test_a_head_makes_nothing_as_large_as_the_padded_batch(changes: dict[str, Any], training: bool) -> None:
-    """One long sentence among many short ones, of which the model reads 8 words each."""
+    """One long sentence among many short ones, of which the model reads 8 tokens each."""
     model = DSAForNLI(small_config(**(changes | {"max_sentence_tokens": 8}), sentences_per_example=2)).train(training)
     batch = batch_of_pairs([([5, 6, 7], [8])] * 30 + [([9] * 4000, [10])])
     rows, padded = batch["input_ids"].shape
@@ -553,8 +553,8 @@ def test_a_head_makes_nothing_as_large_as_the_padded_batch(changes: dict[str, An
     assert largest.elements >= rows * padded * model.config.encoded_size
 
 
-def test_a_sentence_of_very_many_words_stays_exact() -> None:
-    """The sums run over 100,000 words one after another."""
+def test_a_sentence_of_very_many_tokens_stays_exact() -> None:
+    """The sums run over 100,000 tokens one after another."""
     settings: dict[str, Any] = {"encoder": "none", "normalize_tokens": False, "pooling": "structured"}
     model = randomize(DSAModel(small_config(**settings))).eval()
     ids = torch.randint(FIRST_TOKEN, VOCABULARY, (1, 100_000))
@@ -586,7 +586,7 @@ def test_attentions_are_weights_over_each_sentence(changes: dict[str, Any]) -> N
         assert torch.all(attention.masked_select(~(first | second)[:, None]) == 0)
 
 
-def test_hidden_states_run_from_the_word_vectors_to_the_encoded_words() -> None:
+def test_hidden_states_run_from_the_word_vectors_to_the_encoded_tokens() -> None:
     model = DSAModel(small_config(kernel_sizes=[3, 5, 7], num_hidden_layers=2)).eval()
     ids, mask = pad_rows([[5, 6, 7], [8]])
     outputs = model(ids, mask, output_hidden_states=True)
@@ -733,10 +733,10 @@ def test_words_and_classifier_inputs_are_dropped_at_their_rates_in_training() ->
     config = small_config(embedding_dropout=0.4, hidden_dropout=0.0, classifier_dropout=0.25, embedding_size=50)
     model = DSAForSequenceClassification(config)
     ids = torch.randint(FIRST_TOKEN, VOCABULARY, (200, 10))
-    words = model.train()(ids, output_hidden_states=True).hidden_states[0]
+    tokens = model.train()(ids, output_hidden_states=True).hidden_states[0]
     table = model.get_input_embeddings()(ids)
-    torch.testing.assert_close(words[words != 0], table[words != 0] / 0.6, rtol=2e-4, atol=0)
-    assert (words == 0).double().mean().item() == pytest.approx(0.4, abs=0.01)
+    torch.testing.assert_close(tokens[tokens != 0], table[tokens != 0] / 0.6, rtol=2e-4, atol=0)
+    assert (tokens == 0).double().mean().item() == pytest.approx(0.4, abs=0.01)
     layer = ClassifierLayer(config, 50, 50).train()
     nn.init.eye_(layer.weight)  # so that a dropped feature is a 0 in the output
     nn.init.zeros_(layer.bias)
@@ -748,7 +748,7 @@ def test_words_and_classifier_inputs_are_dropped_at_their_rates_in_training() ->
 
 
 def test_token_dropout_leaves_tokens_of_the_vocabulary_out_of_a_training_batch() -> None:
-    """A word is left out wherever it stands, as if it had never been there."""
+    """A token is left out wherever it stands, as if it had never been there."""
     model = DSAModel(
         small_config(token_dropout=0.4, embedding_dropout=0.0, hidden_dropout=0.0, encoder="kim_cnn", hidden_size=6)
     )
@@ -756,14 +756,14 @@ def test_token_dropout_leaves_tokens_of_the_vocabulary_out_of_a_training_batch()
     kept_share = []
     for seed in range(40):
         torch.manual_seed(seed)
-        kept = model.train()(ids, output_hidden_states=True).hidden_states[0].any(-1)  # (batch, words)
+        kept = model.train()(ids, output_hidden_states=True).hidden_states[0].any(-1)  # (batch, tokens)
         assert torch.equal(kept[0], kept[1])
         kept_share.append(kept.double().mean().item())
         torch.manual_seed(seed)
         vector = model(ids).pooler_output[0]
         torch.testing.assert_close(vector, model.eval()(ids[:1, kept[0]]).pooler_output[0])
     assert sum(kept_share) / 40 == pytest.approx(0.6, abs=0.03)
-    model.config.max_sentence_tokens = 5  # no later word takes the place of one that is left out
+    model.config.max_sentence_tokens = 5  # no later token takes the place of one that is left out
     assert not model.train()(ids, output_hidden_states=True).hidden_states[0][:, 5:].any()
     model.config.max_sentence_tokens = None
     assert model.eval()(ids, output_hidden_states=True).hidden_states[0].any(-1).all()
@@ -844,10 +844,10 @@ def test_a_bilstm_starts_as_in_torch(tmp_path: Path) -> None:
 def test_words_start_within_the_papers_range_and_padding_at_zero(bound: float) -> None:
     table = DSAModel(small_config(vocab_size=500, unknown_init_range=bound)).get_parameter("embed_tokens.weight")
     assert torch.all(table[PAD] == 0)
-    words = table[PAD + 1 :]
-    assert 0.98 * bound < words.abs().max() <= bound
-    assert words.std().item() == pytest.approx(bound / math.sqrt(3), rel=0.05)
-    assert torch.all(words.abs().sum(1) > 0)
+    tokens = table[PAD + 1 :]
+    assert 0.98 * bound < tokens.abs().max() <= bound
+    assert tokens.std().item() == pytest.approx(bound / math.sqrt(3), rel=0.05)
+    assert torch.all(tokens.abs().sum(1) > 0)
 
 
 @pytest.mark.parametrize("changes", [{"num_attention_heads": 3}, *SYSTEMS.values()], ids=["m=3", *SYSTEMS])
@@ -997,7 +997,7 @@ def test_training_moves_all_but_a_frozen_table(
     assert still == ({"dsa.embed_tokens.weight"} if freeze else set())
 
 
-def test_a_resized_table_keeps_its_words() -> None:
+def test_a_resized_table_keeps_its_tokens() -> None:
     model = DSAForNLI(small_config(sentences_per_example=2)).eval()
     batch = batch_of_pairs(PAIR_ROWS)
     logits = model(**batch).logits

@@ -1,4 +1,4 @@
-"""modeling_dsa.packing_dsa: which words make which sentence, and sums, softmaxes and rectangles over each."""
+"""modeling_dsa.packing_dsa: which tokens make which sentence, and sums, softmaxes and rectangles over each."""
 
 from collections.abc import Callable
 
@@ -12,19 +12,19 @@ from torch import Tensor
 from modeling_dsa import packing_dsa
 from modeling_dsa.packing_dsa import Packing, pack, split_pairs
 
-# Few different words, so that equal sentences are common.
+# Few different tokens, so that equal sentences are common.
 SENTENCE = st.lists(st.integers(3, 5), max_size=4)
 PAIRS = st.lists(st.tuples(SENTENCE, SENTENCE), min_size=1, max_size=5)
 LENGTHS = st.lists(st.integers(0, 4), min_size=1, max_size=6)
 
 
 def split(tensor: Tensor, lengths: list[int]) -> list[Tensor]:
-    """(heads, N, ...) -> for each sentence (heads, words, ...)"""
+    """(heads, N, ...) -> for each sentence (heads, tokens, ...)"""
     return list(tensor.split(lengths, dim=1))
 
 
 @pytest.mark.parametrize(
-    ("ids", "mask", "types", "words", "second"),
+    ("ids", "mask", "types", "tokens", "second"),
     [
         ([5, 6, SEP, 7], None, None, [1, 1, 0, 1], [0, 0, 0, 1]),
         ([5, 6, SEP, 7], None, [0, 0, 0, 1], [1, 1, 0, 1], [0, 0, 0, 1]),
@@ -42,12 +42,12 @@ def split(tensor: Tensor, lengths: list[int]) -> list[Tensor]:
     ],
 )
 def test_split_pairs(
-    ids: list[int], mask: list[int] | None, types: list[int] | None, words: list[int], second: list[int]
+    ids: list[int], mask: list[int] | None, types: list[int] | None, tokens: list[int], second: list[int]
 ) -> None:
     given_mask, given_types = (None if value is None else torch.tensor([value]) for value in (mask, types))
     is_token, is_second = split_pairs(torch.tensor([ids]), given_mask, given_types, PAD, SEP)
-    assert is_token[0].tolist() == [bool(word) for word in words]
-    assert (is_second & is_token)[0].tolist() == [bool(word) for word in second]
+    assert is_token[0].tolist() == [bool(token) for token in tokens]
+    assert (is_second & is_token)[0].tolist() == [bool(token) for token in second]
 
 
 def test_split_pairs_without_special_ids_takes_everything() -> None:
@@ -73,7 +73,7 @@ def test_pack_finds_each_sentence_once(
             expected.append(sentence)
     assert packing.lengths.tolist() == [len(sentence) for sentence in expected]
     packed = ids.flatten()[indices]
-    assert packed.tolist() == [word for sentence in expected for word in sentence]
+    assert packed.tolist() == [token for sentence in expected for token in sentence]
     assert packing.offsets.tolist() == [sum(map(len, expected[:number])) for number in range(len(expected))]
     assert packing.sentence_of_token.tolist() == [n for n, sentence in enumerate(expected) for _ in sentence]
     assert [expected[number] for number in packing.sentence_of_example.flatten().tolist()] == sentences
@@ -94,15 +94,15 @@ def test_words_keep_their_order_where_two_sentences_are_interleaved() -> None:
 
 @settings(max_examples=100, deadline=None)
 @given(PAIRS, st.integers(1, 5), st.booleans(), st.booleans(), st.data())
-def test_sentences_cut_to_a_number_of_words_are_packed_like_shorter_sentences(
+def test_sentences_cut_to_a_number_of_tokens_are_packed_like_shorter_sentences(
     pairs: list[tuple[list[int], list[int]]], limit: int, deduplicate: bool, interleaved: bool, data: st.DataObject
 ) -> None:
-    if interleaved:  # both sentences of a row mixed word by word, told apart by token types
+    if interleaved:  # both sentences of an example mixed token by token, told apart by token types
         types = [data.draw(st.permutations([0] * len(first) + [1] * len(second))) for first, second in pairs]
         rows = []
         for pair, marks in zip(pairs, types, strict=True):
-            words = [iter(sentence) for sentence in pair]
-            rows.append([next(words[mark]) for mark in marks])
+            tokens = [iter(sentence) for sentence in pair]
+            rows.append([next(tokens[mark]) for mark in marks])
         ids, mask = pad_rows(rows)
         is_second = pad_rows(types)[0].bool()
         is_token = mask.bool()
@@ -124,7 +124,7 @@ def test_sentences_cut_to_a_number_of_words_are_packed_like_shorter_sentences(
 
 
 def test_pack_keeps_sentences_of_one_hash_apart() -> None:
-    """Two different sentences whose words' hashes have one sum, made by solving the hash for the words' numbers."""
+    """Two different sentences whose tokens' hashes have one sum, made by solving the hash for the tokens' numbers."""
     whole = 1 << 64
     shift = 0x5851F42D4C957F2D * pow(0x2545F4914F6CDD1D, -1, whole)  # a step to the next position, in ids
 
@@ -150,7 +150,7 @@ def test_sentences_that_differ_in_order_or_length_are_different() -> None:
     assert packing.sentence_of_example.flatten().tolist() == [0, 1, 2, 3, 4, 5, 0]
 
 
-def test_positions_count_the_words_of_each_sentence() -> None:
+def test_positions_count_the_tokens_of_each_sentence() -> None:
     assert packing_of([3, 0, 1, 2]).positions.tolist() == [0, 1, 2, 0, 0, 1]
     assert packing_of([0]).positions.tolist() == []
 
@@ -164,10 +164,10 @@ def test_splitting_by_class_tells_copies_in_rows_of_different_classes_apart(
     ids, mask = pad_rows([join_pair(*pair) for pair in pairs], data.draw(st.integers(0, 2)))
     is_token, is_second = split_pairs(ids, mask, None, PAD, SEP)
     indices, packing = pack(ids, is_token, is_second, deduplicate)
-    sentence_classes, sentences, words, finer = packing.split_by_class(torch.tensor(classes), max(classes) + 1)
+    sentence_classes, sentences, tokens, finer = packing.split_by_class(torch.tensor(classes), max(classes) + 1)
 
     of_row = [(tuple(sentence), number) for pair, number in zip(pairs, classes, strict=True) for sentence in pair]
-    packed = ids.flatten()[indices][words]
+    packed = ids.flatten()[indices][tokens]
     texts = [tuple(packed[finer.sentence_of_token == number].tolist()) for number in range(len(finer.lengths))]
     together = list(zip(texts, sentence_classes.tolist(), strict=True))
     assert [together[number] for number in finer.sentence_of_example.flatten().tolist()] == of_row
@@ -178,27 +178,27 @@ def test_splitting_by_class_tells_copies_in_rows_of_different_classes_apart(
     assert torch.equal(finer.lengths, packing.lengths[sentences])
     assert finer.lengths.tolist() == [len(text) for text in texts]
     assert finer.offsets.tolist() == [sum(map(len, texts[:number])) for number in range(len(texts))]
-    assert torch.equal(packing.sentence_of_token[words], sentences[finer.sentence_of_token])
+    assert torch.equal(packing.sentence_of_token[tokens], sentences[finer.sentence_of_token])
     # What is computed on the finer packing still is laid out as in the batch.
     assert torch.equal(finer.unpack_tokens(packed[:, None])[..., 0], ids * is_token)
 
 
 def pack_rectangles(packing: Packing) -> list[list[int]]:
-    """The words that stand inside the rows of all rectangles."""
+    """The tokens that stand inside all rectangles."""
     groups = packing.rectangles()
-    return [words[row][inside[row]].tolist() for words, inside in groups for row in range(len(words))]
+    return [tokens[row][inside[row]].tolist() for tokens, inside in groups for row in range(len(tokens))]
 
 
 @settings(max_examples=100, deadline=None)
 @given(st.lists(st.one_of(st.integers(0, 4), st.integers(0, 60)), min_size=1, max_size=12))
-def test_rectangles_hold_every_sentence_with_words_once(lengths: list[int]) -> None:
+def test_rectangles_hold_every_sentence_with_tokens_once(lengths: list[int]) -> None:
     packing = packing_of(lengths)
     starts = packing.offsets.tolist()
     expected = [list(range(start, start + n)) for start, n in zip(starts, lengths, strict=True) if n]
     assert sorted(pack_rectangles(packing)) == expected
-    for words, inside in packing.rectangles():
-        assert words.shape == inside.shape
-        assert torch.all((words >= 0) & (words < sum(lengths)))
+    for tokens, inside in packing.rectangles():
+        assert tokens.shape == inside.shape
+        assert torch.all((tokens >= 0) & (tokens < sum(lengths)))
         shortest, longest = int(inside.sum(1).min()), inside.shape[1]
         assert shortest >= min(longest * 2 // 3, longest - 4)
 
@@ -255,14 +255,14 @@ def test_gradients_pass_through_softmax_and_weighted_sum(lengths: list[int]) -> 
         assert torch.autograd.gradcheck(function, inputs)
 
 
-def test_a_batch_of_no_words_is_packed() -> None:
+def test_a_batch_of_no_tokens_is_packed() -> None:
     packing = packing_of([0, 0])
     assert packing.softmax(torch.zeros(2, 0)).shape == (2, 0)
     assert torch.equal(packing.weighted_sum(torch.zeros(2, 0), torch.zeros(2, 0, 3)), torch.zeros(2, 2, 3))
     assert torch.equal(packing.weighted_sum(torch.zeros(2, 0), torch.zeros(0, 3)), torch.zeros(2, 2, 3))
     assert packing.rectangles() == []
-    classes, sentences, words, finer = packing.split_by_class(torch.tensor([1, 0]), 2)
-    assert (classes.tolist(), sentences.tolist(), words.tolist()) == ([1, 0], [0, 1], [])
+    classes, sentences, tokens, finer = packing.split_by_class(torch.tensor([1, 0]), 2)
+    assert (classes.tolist(), sentences.tolist(), tokens.tolist()) == ([1, 0], [0, 1], [])
     assert finer.unpack_tokens(torch.zeros(0, 5)).shape == (*packing.batch_shape, 5)
 
 

@@ -53,8 +53,8 @@ def test_routing_equals_algorithm_1(iterations: int, scale: float) -> None:
     for head in range(3):
         start = 0
         for number, length in enumerate(LENGTHS):
-            words = list(values[head, start : start + length])
-            expected, expected_attentions = reference.dynamic_attention(words, iterations, scale, 4)
+            tokens = list(values[head, start : start + length])
+            expected, expected_attentions = reference.dynamic_attention(tokens, iterations, scale, 4)
             torch.testing.assert_close(vectors[number, head], expected, rtol=0, atol=1e-10)
             for attention, weights in zip(attentions, expected_attentions, strict=True):
                 assert attention[head, start : start + length].tolist() == pytest.approx(
@@ -85,11 +85,11 @@ def test_gradcheck_of_the_routing(iterations: int, scale: float) -> None:
 
 
 @pytest.mark.parametrize("changes", CASES.values(), ids=CASES.keys())
-def test_every_pooling_equals_its_equations_word_by_word(changes: dict[str, Any]) -> None:
+def test_every_pooling_equals_its_equations_token_by_token(changes: dict[str, Any]) -> None:
     config = small_config(**changes)
     pooling = pooling_of(config).double().eval()
-    words = torch.randn(sum(LENGTHS), config.encoded_size, dtype=torch.float64)
-    pooled = pooling(words, packing_of(LENGTHS))
+    tokens = torch.randn(sum(LENGTHS), config.encoded_size, dtype=torch.float64)
+    pooled = pooling(tokens, packing_of(LENGTHS))
     assert pooled.vectors.shape == (1, len(LENGTHS), config.sentence_embedding_size)
     assert pooled.kl is None
     assert pooled.attentions_std is None
@@ -102,7 +102,7 @@ def test_every_pooling_equals_its_equations_word_by_word(changes: dict[str, Any]
             assert torch.all(pooled.vectors[0, number] == 0)
             continue
         span = slice(start, start + length)
-        expected_attentions, expected = reference.pool(weights, config, list(words[span]))
+        expected_attentions, expected = reference.pool(weights, config, list(tokens[span]))
         torch.testing.assert_close(pooled.vectors[0, number], expected, rtol=0, atol=1e-10)
         assert len(pooled.attentions) == len(expected_attentions)
         for attention, heads in zip(pooled.attentions, expected_attentions, strict=True):
@@ -121,17 +121,17 @@ def test_gradcheck_of_a_whole_pooling(name: str) -> None:
     pooling = pooling_of(config).double().eval()
     names = [name for name, _ in pooling.named_parameters()]
     packing = packing_of([3, 0, 1, 2])
-    words = torch.randn(6, config.encoded_size, dtype=torch.float64, requires_grad=True)
+    tokens = torch.randn(6, config.encoded_size, dtype=torch.float64, requires_grad=True)
 
-    def pool(words: Tensor, *weights: Tensor) -> tuple[Tensor, ...]:
-        pooled = functional_call(pooling, dict(zip(names, weights, strict=True)), (words, packing))
+    def pool(tokens: Tensor, *weights: Tensor) -> tuple[Tensor, ...]:
+        pooled = functional_call(pooling, dict(zip(names, weights, strict=True)), (tokens, packing))
         return pooled.vectors, *([] if pooled.penalty is None else [pooled.penalty])
 
-    assert torch.autograd.gradcheck(pool, (words, *pooling.parameters()))
+    assert torch.autograd.gradcheck(pool, (tokens, *pooling.parameters()))
 
 
 def test_one_hop_has_no_other_to_differ_from_but_is_drawn_to_one_word() -> None:
-    """||a . a - 1||^2, 0 where all the weight lies on one word."""
+    """||a . a - 1||^2, 0 where all the weight lies on one token."""
     pooling = pooling_of(small_config(pooling="structured"))
     pooled = pooling(torch.randn(7, 5), packing_of([1, 6]))
     assert pooled.penalty[0].item() == pytest.approx(0, abs=1e-10)
@@ -140,23 +140,23 @@ def test_one_hop_has_no_other_to_differ_from_but_is_drawn_to_one_word() -> None:
 
 def test_two_equal_hops_are_penalised_more_than_two_different_ones() -> None:
     pooling = randomize(StructuredSelfAttention(small_config(num_attention_heads=2), 5))
-    words, packing = torch.randn(6, 5), packing_of([6])
-    different = pooling(words, packing).penalty
+    tokens, packing = torch.randn(6, 5), packing_of([6])
+    different = pooling(tokens, packing).penalty
     with torch.no_grad():
         pooling.score.weight[1] = pooling.score.weight[0]
-    assert pooling(words, packing).penalty > different
+    assert pooling(tokens, packing).penalty > different
 
 
-def test_the_maximum_of_a_sentence_without_words_hurts_no_gradient() -> None:
-    words = torch.randn(3, 5, requires_grad=True)
-    pooled = pooling_of(small_config(pooling="max"))(words, packing_of([0, 2, 0, 1]))
-    (gradient,) = torch.autograd.grad(pooled.vectors.sum(), words)
-    assert gradient.sum().item() == 10  # one word for each channel of the two sentences with words
+def test_the_maximum_of_a_sentence_without_tokens_hurts_no_gradient() -> None:
+    tokens = torch.randn(3, 5, requires_grad=True)
+    pooled = pooling_of(small_config(pooling="max"))(tokens, packing_of([0, 2, 0, 1]))
+    (gradient,) = torch.autograd.grad(pooled.vectors.sum(), tokens)
+    assert gradient.sum().item() == 10  # one token for each channel of the two sentences with tokens
     assert torch.all((gradient == 0) | (gradient == 1))
 
 
 @pytest.mark.parametrize("name", [name for name, changes in CASES.items() if changes.get("pooling") != "last"])
-def test_a_sentence_of_one_word_gives_it_all_weight(name: str) -> None:
+def test_a_sentence_of_one_token_gives_it_all_weight(name: str) -> None:
     pooled = pooling_of(small_config(**CASES[name])).eval()(torch.randn(1, 5), packing_of([1]))
     for attention in pooled.attentions:
         assert torch.equal(attention, torch.ones(len(attention), 1))
@@ -215,14 +215,14 @@ def test_routing_agrees_with_pytorch_wrapper(outside_encoder: type[nn.Module], i
     projection = ours.projection.state_dict()
     linear.load_state_dict({"weight": projection["weight"][:, :, 0], "bias": projection["bias"]})
 
-    words = torch.randn(sum(lengths), 5, requires_grad=True)
-    padded = nn.utils.rnn.pad_sequence(list(words.split(lengths)), batch_first=True)  # (batch, words, 5)
-    our_vectors = ours(words, packing_of(lengths)).vectors[0]
+    tokens = torch.randn(sum(lengths), 5, requires_grad=True)
+    padded = nn.utils.rnn.pad_sequence(list(tokens.split(lengths)), batch_first=True)  # (batch, tokens, 5)
+    our_vectors = ours(tokens, packing_of(lengths)).vectors[0]
     their_vectors = theirs(padded, torch.tensor(lengths))
     torch.testing.assert_close(our_vectors, their_vectors, rtol=0, atol=1e-12)
     direction = torch.randn_like(our_vectors)
-    our_gradient = torch.autograd.grad(our_vectors, words, direction)
-    their_gradient = torch.autograd.grad(their_vectors, words, direction)
+    our_gradient = torch.autograd.grad(our_vectors, tokens, direction)
+    their_gradient = torch.autograd.grad(their_vectors, tokens, direction)
     torch.testing.assert_close(our_gradient, their_gradient, rtol=0, atol=1e-12)
 
 
@@ -254,18 +254,18 @@ def test_weights_sum_to_one_over_each_sentence_and_an_empty_one_is_zero(
         torch.testing.assert_close(sums, expected)
 
 
-# "last" has no weights, and weights by position differ over equal words.
+# "last" has no weights, and weights by position differ over equal tokens.
 HALF = {name: changes for name, changes in POOLING_CASES.items() if name != "last" and "latent" not in changes}
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 @pytest.mark.parametrize("changes", [{}, *HALF.values()], ids=["dynamic", *HALF])
-def test_half_precision_words_are_weighed_in_float32(changes: dict[str, Any], dtype: torch.dtype) -> None:
-    """Over 2,000 equal words the mean must not drift, nor the weights stop summing to 1."""
+def test_half_precision_tokens_are_weighed_in_float32(changes: dict[str, Any], dtype: torch.dtype) -> None:
+    """Over 2,000 equal tokens the mean must not drift, nor the weights stop summing to 1."""
     pooling = pooling_of(small_config(**changes)).to(dtype).eval()
-    word = torch.randn(1, 5).to(dtype)
+    token = torch.randn(1, 5).to(dtype)
     packing = packing_of([2000, 1])
-    pooled = pooling(word.expand(2001, 5), packing)
+    pooled = pooling(token.expand(2001, 5), packing)
     (vectors,), attentions = pooled.vectors, pooled.attentions
     assert vectors.dtype == dtype
     assert attentions[-1].dtype == torch.float32

@@ -79,7 +79,7 @@ def test_kl_divergence_of_a_distribution_from_itself_is_zero() -> None:
 @pytest.mark.parametrize("samples", [1, 3])
 @pytest.mark.parametrize("changes", LATENT_CASES.values(), ids=LATENT_CASES.keys())
 def test_training_equals_the_paper_at_a_known_noise(changes: dict[str, Any], samples: int) -> None:
-    """Posterior, samples, attention, KL divergence, loss and spreads, all by loops over rows, samples and words."""
+    """Posterior, samples, attention, KL divergence, loss and spreads, by loops over examples, samples and tokens."""
     settings: dict[str, Any] = {
         "sentences_per_example": 2,
         "num_training_samples": samples,
@@ -106,13 +106,13 @@ def test_training_equals_the_paper_at_a_known_noise(changes: dict[str, Any], sam
     for variant, noise_of_variant in zip(variants, noise, strict=True):
         number, label = variant
         table = weights["embed_tokens.weight"]
-        words = reference.encode(weights, config, [table[word] for word in distinct[number]]).encoded
-        q = reference.posterior(weights, config, words, label)
-        divergences[variant] = reference.kl_divergence(q, reference.prior(weights, config, words))
+        tokens = reference.encode(weights, config, [table[token] for token in distinct[number]]).encoded
+        q = reference.posterior(weights, config, tokens, label)
+        divergences[variant] = reference.kl_divergence(q, reference.prior(weights, config, tokens))
         latents = [reference.sample(q, list(drawn)) for drawn in noise_of_variant]  # [sample][unit]
-        attentions[variant] = [reference.latent_attention(weights, config, z, len(words)) for z in latents]
+        attentions[variant] = [reference.latent_attention(weights, config, z, len(tokens)) for z in latents]
         vectors[variant] = [
-            torch.cat([reference.weighted_sum(head_weights, words, config.encoded_size) for head_weights in one])
+            torch.cat([reference.weighted_sum(head_weights, tokens, config.encoded_size) for head_weights in one])
             for one in attentions[variant]
         ]
 
@@ -147,7 +147,7 @@ def test_training_equals_the_paper_at_a_known_noise(changes: dict[str, Any], sam
 
 
 def indices_of(batch: dict[str, Tensor], row: int) -> tuple[list[int], list[int]]:
-    """Where the words of the first and of the second sentence of a row stand."""
+    """Where the tokens of the first and of the second sentence of an example stand."""
     ids, mask = batch["input_ids"][row].tolist(), batch["attention_mask"][row].tolist()
     separator = ids.index(SEP)
     real = [index for index, seen in enumerate(mask) if seen]
@@ -166,12 +166,14 @@ def test_prediction_with_samples_equals_the_paper_at_a_known_noise(changes: dict
     counts = [len(sentence) if config.latent == "token" else 1 for sentence in distinct]
     noise = noise_of(5, samples, sum(counts), config.latent_size).split(counts, dim=1)
     for row, sentence in enumerate(ROWS):
-        words = reference.encode(weights, config, [weights["embed_tokens.weight"][word] for word in sentence]).encoded
-        p = reference.prior(weights, config, words)
+        tokens = reference.encode(
+            weights, config, [weights["embed_tokens.weight"][token] for token in sentence]
+        ).encoded
+        p = reference.prior(weights, config, tokens)
         attentions, probabilities = [], []
         for drawn in noise[distinct.index(sentence)]:
-            attention = reference.latent_attention(weights, config, reference.sample(p, list(drawn)), len(words))
-            vector = torch.cat([reference.weighted_sum(one, words, config.encoded_size) for one in attention])
+            attention = reference.latent_attention(weights, config, reference.sample(p, list(drawn)), len(tokens))
+            vector = torch.cat([reference.weighted_sum(one, tokens, config.encoded_size) for one in attention])
             attentions.append(torch.stack([torch.stack(one) for one in attention]))
             probabilities.append(reference.classify(weights, config, vector).softmax(-1))
         mean, spread = torch.stack(probabilities).mean(0), torch.stack(probabilities).std(0)
@@ -194,16 +196,16 @@ def test_gradients_are_those_of_finite_differences_at_a_fixed_noise(latent: str)
     head = head_of(latent=latent, num_training_samples=2, kl_weight=0.7, classifier_hidden_sizes=[], **settings)
     names = [name for name, _ in head.named_parameters() if "embed_tokens" not in name]
     parameters = [head.get_parameter(name) for name in names]
-    words = torch.randn(3, 3, 3, dtype=torch.float64, requires_grad=True)
+    tokens = torch.randn(3, 3, 3, dtype=torch.float64, requires_grad=True)
     arguments = {"attention_mask": torch.tensor([[1, 1, 0], [0, 1, 0], [1, 1, 1]]), "labels": torch.tensor([0, 2, 2])}
 
-    def loss(words: Tensor, *weights: Tensor) -> Tensor:
+    def loss(tokens: Tensor, *weights: Tensor) -> Tensor:
         torch.manual_seed(0)
         state = dict(zip(names, weights, strict=True))
-        value: Tensor = functional_call(head, state, (), {"inputs_embeds": words, **arguments}).loss
+        value: Tensor = functional_call(head, state, (), {"inputs_embeds": tokens, **arguments}).loss
         return value
 
-    assert torch.autograd.gradcheck(loss, (words, *parameters))
+    assert torch.autograd.gradcheck(loss, (tokens, *parameters))
 
 
 # The deterministic twin
@@ -412,8 +414,8 @@ def test_copies_of_a_sentence_share_a_posterior_if_their_labels_are_equal(dedupl
     weights = [outputs.attentions[0][row, 0, mask[row]] for row in (0, 2, 3)]
     assert torch.equal(weights[0], weights[1]) == deduplicate  # else each copy has its own samples
     assert not torch.equal(weights[0], weights[2])
-    for row, words in enumerate(mask):
-        assert torch.all(outputs.attentions[0][row, 0, ~words] == 0)
+    for row, tokens in enumerate(mask):
+        assert torch.all(outputs.attentions[0][row, 0, ~tokens] == 0)
         assert outputs.attentions[0][row, 0].sum().item() == pytest.approx(1)
 
 
@@ -474,7 +476,7 @@ def test_the_encoder_returns_the_vectors_of_all_samples_and_their_mean() -> None
 
 
 def test_weights_of_the_literal_reading_belong_to_positions() -> None:
-    """H is seen as the mean of its words, so their order changes no weight; by words the weights go with them."""
+    """H is seen as the mean of its tokens, so their order changes no weight; by tokens the weights go with them."""
     rows = [[5, 6, 7], [7, 5, 6]]
     batch = {name: value for name, value in batch_of(rows, [0, 0]).items() if name != "labels"}
     mask = batch["attention_mask"].bool()
@@ -506,7 +508,7 @@ def test_empty_sentences_train(latent: str) -> None:
         assert torch.equal(outputs.kl, torch.zeros(2, dtype=torch.float64))
 
 
-def test_a_row_without_a_class_is_refused_in_training() -> None:
+def test_an_example_without_a_class_is_refused_in_training() -> None:
     model = head_of(sentences_per_example=2)
     with pytest.raises(ValueError, match=r"learns from the class of each example, but a label is -100: leave"):
         model(torch.tensor([[5, SEP, 6], [7, SEP, 8]]), labels=torch.tensor([1, -100]))

@@ -1,4 +1,4 @@
-"""All models of the family word by word, as an oracle: loops over words and heads, no batch, no padding, no mask.
+"""All models of the family token by token, as an oracle: loops over tokens and heads, no batch, no padding, no mask.
 
 Written from the equations of the papers alone: Yoon, Lee and Lee (2018) for dynamic self-attention, Zhang, Liang and
 Yilmaz (2018) for variational self-attention, Lin et al. (2017) for structured self-attention, Kim (2014) for the CNN.
@@ -23,9 +23,9 @@ Gaussian = tuple[Tensor, Tensor]  # mu and log sigma, each (latent,)
 class Sentence:
     """What the model computes for one sentence."""
 
-    between: list[list[Tensor]]  # what the encoder computes on the way, such as Phi_k(X^0): [layer][word] -> (width,)
-    encoded: list[Tensor]  # X^c: [word] -> (d_c,)
-    attentions: list[list[list[Tensor]]]  # a_ij: [iteration][head][word] -> ()
+    between: list[list[Tensor]]  # what the encoder computes on the way, such as Phi_k(X^0): [layer][token] -> (width,)
+    encoded: list[Tensor]  # X^c: [token] -> (d_c,)
+    attentions: list[list[list[Tensor]]]  # a_ij: [iteration][head][token] -> ()
     vector: Tensor  # z: (heads * width,)
 
 
@@ -34,12 +34,12 @@ def read_weights(model: nn.Module) -> Weights:
     return {name.removeprefix("dsa."): value.detach().double() for name, value in model.state_dict().items()}
 
 
-def encode(weights: Weights, config: DSAConfig, words: Sequence[Tensor]) -> Sentence:
+def encode(weights: Weights, config: DSAConfig, tokens: Sequence[Tensor]) -> Sentence:
     """A sentence from its word vectors x_i^0, each (d_0,)."""
-    words = words[: config.max_sentence_tokens]
-    between, encoded = encode_tokens(weights, config, words)
+    tokens = tokens[: config.max_sentence_tokens]
+    between, encoded = encode_tokens(weights, config, tokens)
     if config.normalize_tokens:
-        encoded = [config.token_norm * word / word.square().sum().sqrt() for word in encoded]
+        encoded = [config.token_norm * token / token.square().sum().sqrt() for token in encoded]
     attentions, vector = pool(weights, config, encoded)
     return Sentence(between, encoded, attentions, vector)
 
@@ -48,14 +48,14 @@ def encode(weights: Weights, config: DSAConfig, words: Sequence[Tensor]) -> Sent
 
 
 def encode_tokens(
-    weights: Weights, config: DSAConfig, words: Sequence[Tensor]
+    weights: Weights, config: DSAConfig, tokens: Sequence[Tensor]
 ) -> tuple[list[list[Tensor]], list[Tensor]]:
-    """What the encoder computes on the way and the encoded words, before their normalisation."""
+    """What the encoder computes on the way and the encoded tokens, before their normalisation."""
     if config.encoder == "dense_cnn":
-        return dense_cnn(weights, config, words)
+        return dense_cnn(weights, config, tokens)
     if config.encoder == "kim_cnn":
-        return [], kim_cnn(weights, config, words)
-    layers = [list(words)]
+        return [], kim_cnn(weights, config, tokens)
+    layers = [list(tokens)]
     for number in range(config.num_hidden_layers if config.encoder != "none" else 0):
         if config.encoder == "bilstm":
             layers.append(bilstm(weights, f"encoder.{{}}.{number}", layers[-1]))
@@ -64,62 +64,62 @@ def encode_tokens(
     return layers[1:-1], layers[-1]
 
 
-def dense_cnn(weights: Weights, config: DSAConfig, words: Sequence[Tensor]) -> tuple[list[list[Tensor]], list[Tensor]]:
+def dense_cnn(weights: Weights, config: DSAConfig, tokens: Sequence[Tensor]) -> tuple[list[list[Tensor]], list[Tensor]]:
     """DSA, Section 3.1: Phi_k of every branch and X^c before its normalisation."""
     slope = config.negative_slope
     branches = []
     for number in range(len(config.kernel_sizes)):
         name = f"encoder.branches.{number}"
-        features = composite(weights, f"{name}.first", words, slope)  # Eq. 2
+        features = composite(weights, f"{name}.first", tokens, slope)  # Eq. 2
         for layer in range(config.num_hidden_layers):
             outputs = composite(weights, f"{name}.layers.{layer}", features, slope)  # Eq. 3
             features = [torch.cat([old, new]) for old, new in zip(features, outputs, strict=True)]
         branches.append(features)  # Eq. 4
-    together = [torch.cat([*(branch[i] for branch in branches), words[i]]) for i in range(len(words))]
+    together = [torch.cat([*(branch[i] for branch in branches), tokens[i]]) for i in range(len(tokens))]
     return branches, composite(weights, "encoder.compression", together, slope)  # Eq. 5
 
 
-def kim_cnn(weights: Weights, config: DSAConfig, words: Sequence[Tensor]) -> list[Tensor]:
+def kim_cnn(weights: Weights, config: DSAConfig, tokens: Sequence[Tensor]) -> list[Tensor]:
     """Kim's feature maps of every kernel size, one size behind the other."""
     sizes = range(len(config.kernel_sizes))
-    maps = [composite(weights, f"encoder.convolutions.{n}", words, config.negative_slope) for n in sizes]
-    return [torch.cat([one[i] for one in maps]) for i in range(len(words))]
+    maps = [composite(weights, f"encoder.convolutions.{n}", tokens, config.negative_slope) for n in sizes]
+    return [torch.cat([one[i] for one in maps]) for i in range(len(tokens))]
 
 
-def composite(weights: Weights, name: str, words: Sequence[Tensor], slope: float) -> list[Tensor]:
+def composite(weights: Weights, name: str, tokens: Sequence[Tensor], slope: float) -> list[Tensor]:
     """h: a 1D convolution that sees zeros beyond the sentence's ends, then LeakyReLU.
 
-    An odd kernel k sees (k - 1) / 2 words to each side, an even one k / 2 before and k / 2 - 1 after.
+    An odd kernel k sees (k - 1) / 2 tokens to each side, an even one k / 2 before and k / 2 - 1 after.
     """
     weight, bias = weights[f"{name}.weight"], weights[f"{name}.bias"]  # (out, in, kernel), (out,)
     kernel = weight.shape[2]
     outputs = []
-    for i in range(len(words)):
+    for i in range(len(tokens)):
         total = bias
         for k in range(kernel):
             neighbour = i + k - kernel // 2
-            if 0 <= neighbour < len(words):
-                total = total + weight[:, :, k] @ words[neighbour]
+            if 0 <= neighbour < len(tokens):
+                total = total + weight[:, :, k] @ tokens[neighbour]
         outputs.append(leaky_relu(total, slope))
     return outputs
 
 
-def bilstm(weights: Weights, name: str, words: Sequence[Tensor]) -> list[Tensor]:
-    """One layer of a bidirectional LSTM: [h forwards; h backwards] of each word."""
-    there = lstm(weights, name.format("forwards"), words)
-    back = lstm(weights, name.format("backwards"), list(reversed(words)))
+def bilstm(weights: Weights, name: str, tokens: Sequence[Tensor]) -> list[Tensor]:
+    """One layer of a bidirectional LSTM: [h forwards; h backwards] of each token."""
+    there = lstm(weights, name.format("forwards"), tokens)
+    back = lstm(weights, name.format("backwards"), list(reversed(tokens)))
     return [torch.cat(states) for states in zip(there, reversed(back), strict=True)]
 
 
-def lstm(weights: Weights, name: str, words: Sequence[Tensor]) -> list[Tensor]:
-    """Hochreiter and Schmidhuber's gates, with the forget gate of Gers et al.: the state h after each word."""
+def lstm(weights: Weights, name: str, tokens: Sequence[Tensor]) -> list[Tensor]:
+    """Hochreiter and Schmidhuber's gates, with the forget gate of Gers et al.: the state h after each token."""
     inputs, input_bias = weights[f"{name}.weight_ih_l0"], weights[f"{name}.bias_ih_l0"]  # (4 * u, in), (4 * u,)
     recurrent, recurrent_bias = weights[f"{name}.weight_hh_l0"], weights[f"{name}.bias_hh_l0"]
     units = recurrent.shape[1]
     h = c = torch.zeros(units, dtype=torch.float64)
     states = []
-    for word in words:
-        sums = inputs @ word + input_bias + recurrent @ h + recurrent_bias
+    for token in tokens:
+        sums = inputs @ token + input_bias + recurrent @ h + recurrent_bias
         input_gate, forget_gate = sums[:units].sigmoid(), sums[units : 2 * units].sigmoid()
         candidate, output_gate = sums[2 * units : 3 * units].tanh(), sums[3 * units :].sigmoid()
         c = forget_gate * c + input_gate * candidate
@@ -128,16 +128,16 @@ def lstm(weights: Weights, name: str, words: Sequence[Tensor]) -> list[Tensor]:
     return states
 
 
-def pairwise_attention(weights: Weights, name: str, words: Sequence[Tensor], slope: float) -> list[Tensor]:
+def pairwise_attention(weights: Weights, name: str, tokens: Sequence[Tensor], slope: float) -> list[Tensor]:
     """VSAM, Section 1.2: a_ij = f(x_i, x_j), here softmax_j(q_i . k_j / sqrt(d)), and pi_i of [x_i; sum a_ij v_j]."""
     matrix = weights[f"{name}.projection.weight"][:, :, 0]
     size = matrix.shape[0] // 3
-    queries, keys, values = ([matrix[p * size : (p + 1) * size] @ word for word in words] for p in range(3))
+    queries, keys, values = ([matrix[p * size : (p + 1) * size] @ token for token in tokens] for p in range(3))
     outputs = []
-    for i, word in enumerate(words):
+    for i, token in enumerate(tokens):
         a = softmax([queries[i] @ key / math.sqrt(size) for key in keys])
         context = weighted_sum(a, values, size)
-        joint = torch.cat([word, context])
+        joint = torch.cat([token, context])
         pi = weights[f"{name}.combination.weight"][:, :, 0] @ joint + weights[f"{name}.combination.bias"]
         outputs.append(leaky_relu(pi, slope))
     return outputs
@@ -146,12 +146,12 @@ def pairwise_attention(weights: Weights, name: str, words: Sequence[Tensor], slo
 # Poolings
 
 
-def pool(weights: Weights, config: DSAConfig, words: Sequence[Tensor]) -> tuple[list[list[list[Tensor]]], Tensor]:
-    """The attention weights, [iteration][head][word], and the vector of a sentence; VSAM's with the prior's mean."""
+def pool(weights: Weights, config: DSAConfig, tokens: Sequence[Tensor]) -> tuple[list[list[list[Tensor]]], Tensor]:
+    """The attention weights, [iteration][head][token], and the vector of a sentence; VSAM's with the prior's mean."""
     width, heads = config.encoded_size, config.num_attention_heads
     if config.pooling in ("dynamic", "static"):
         size = config.attention_head_size
-        values = [project(weights, config, word) for word in words]  # [word] -> (m * d_o,)
+        values = [project(weights, config, token) for token in tokens]  # [token] -> (m * d_o,)
         by_head = [[value[j * size : (j + 1) * size] for value in values] for j in range(heads)]  # x_hat_{j|i}
         if config.pooling == "static":
             attention = static_attention(weights, values)
@@ -161,28 +161,28 @@ def pool(weights: Weights, config: DSAConfig, words: Sequence[Tensor]) -> tuple[
         return attentions, torch.cat([head[0] for head in routed])  # Eq. 7
     if config.pooling == "last":
         zero = torch.zeros(width, dtype=torch.float64)
-        first, last = (words[0], words[-1]) if words else (zero, zero)
+        first, last = (tokens[0], tokens[-1]) if tokens else (zero, zero)
         return [], torch.cat([last[: width // 2], first[width // 2 :]])
     if config.pooling == "max":
-        return max_over_time(words, width)
+        return max_over_time(tokens, width)
     if config.pooling == "mean":
-        attention_heads = [[torch.tensor(1 / len(words), dtype=torch.float64) for _ in words]]
+        attention_heads = [[torch.tensor(1 / len(tokens), dtype=torch.float64) for _ in tokens]]
     elif config.pooling == "structured":
-        attention_heads = structured_attention(weights, words)
+        attention_heads = structured_attention(weights, tokens)
     else:
-        means = [mean for mean, _ in prior(weights, config, words)]
-        attention_heads = latent_attention(weights, config, means, len(words))
-    return [attention_heads], torch.cat([weighted_sum(head, words, width) for head in attention_heads])
+        means = [mean for mean, _ in prior(weights, config, tokens)]
+        attention_heads = latent_attention(weights, config, means, len(tokens))
+    return [attention_heads], torch.cat([weighted_sum(head, tokens, width) for head in attention_heads])
 
 
 def leaky_relu(x: Tensor, slope: float) -> Tensor:
     return torch.where(x > 0, x, slope * x)
 
 
-def project(weights: Weights, config: DSAConfig, word: Tensor) -> Tensor:
+def project(weights: Weights, config: DSAConfig, token: Tensor) -> Tensor:
     """Eq. 6 for all heads: x_hat_{1|i}, ..., x_hat_{m|i}, one behind the other."""
     matrix, bias = weights["pooling.projection.weight"][:, :, 0], weights["pooling.projection.bias"]
-    return leaky_relu(matrix @ word + bias, config.negative_slope)
+    return leaky_relu(matrix @ token + bias, config.negative_slope)
 
 
 def softmax(scores: Sequence[Tensor]) -> list[Tensor]:
@@ -212,32 +212,32 @@ def dynamic_attention(
 
 
 def static_attention(weights: Weights, values: Sequence[Tensor]) -> list[list[Tensor]]:
-    """DSA, Eq. 1 over the projected words: the weights [head][word], each head with a vector v of its own."""
+    """DSA, Eq. 1 over the projected tokens: the weights [head][token], each head with a vector v of its own."""
     matrix = weights["pooling.hidden.weight"][:, :, 0]
     return [softmax([v @ (matrix @ value).tanh() for value in values]) for v in weights["pooling.score.weight"]]
 
 
-def max_over_time(words: Sequence[Tensor], width: int) -> tuple[list[list[list[Tensor]]], Tensor]:
-    """The maximum of each channel, and the share of the channels that each word decides (ties are shared out)."""
+def max_over_time(tokens: Sequence[Tensor], width: int) -> tuple[list[list[list[Tensor]]], Tensor]:
+    """The maximum of each channel, and the share of the channels that each token decides (ties are shared out)."""
     vector = torch.zeros(width, dtype=torch.float64)
-    shares = [torch.zeros((), dtype=torch.float64) for _ in words]
-    for channel in range(width if words else 0):
-        vector[channel] = max(word[channel] for word in words)
-        deciding = [i for i, word in enumerate(words) if word[channel] == vector[channel]]
+    shares = [torch.zeros((), dtype=torch.float64) for _ in tokens]
+    for channel in range(width if tokens else 0):
+        vector[channel] = max(token[channel] for token in tokens)
+        deciding = [i for i, token in enumerate(tokens) if token[channel] == vector[channel]]
         for i in deciding:
             shares[i] = shares[i] + 1 / (len(deciding) * width)
     return [[shares]], vector
 
 
-def structured_attention(weights: Weights, words: Sequence[Tensor]) -> list[list[Tensor]]:
-    """Lin et al.: A = softmax(W_s2 tanh(W_s1 H^T)), [hop][word]."""
+def structured_attention(weights: Weights, tokens: Sequence[Tensor]) -> list[list[Tensor]]:
+    """Lin et al.: A = softmax(W_s2 tanh(W_s1 H^T)), [hop][token]."""
     hidden, score = weights["pooling.hidden.weight"][:, :, 0], weights["pooling.score.weight"]  # W_s1, W_s2
-    scores = [score @ (hidden @ word).tanh() for word in words]  # [word] -> (r,)
+    scores = [score @ (hidden @ token).tanh() for token in tokens]  # [token] -> (r,)
     return [softmax([of_word[hop] for of_word in scores]) for hop in range(len(score))]
 
 
 def structured_penalty(attention: Sequence[Sequence[Tensor]]) -> Tensor:
-    """||A A^T - I||_F^2 of the weights [hop][word]."""
+    """||A A^T - I||_F^2 of the weights [hop][token]."""
     total = torch.zeros((), dtype=torch.float64)
     for i, one in enumerate(attention):
         for j, other in enumerate(attention):
@@ -253,30 +253,30 @@ def linear(weights: Weights, name: str, x: Tensor) -> Tensor:
     return weights[f"{name}.weight"] @ x + weights[f"{name}.bias"]
 
 
-def latent_features(weights: Weights, config: DSAConfig, name: str, words: Sequence[Tensor]) -> list[Tensor]:
-    """pi of each word or, as their mean, of the sentence: what has a latent variable of its own."""
-    pi = pairwise_attention(weights, name, words, config.negative_slope)
+def latent_features(weights: Weights, config: DSAConfig, name: str, tokens: Sequence[Tensor]) -> list[Tensor]:
+    """pi of each token or, as their mean, of the sentence: what has a latent variable of its own."""
+    pi = pairwise_attention(weights, name, tokens, config.negative_slope)
     if config.latent == "token":
         return pi
     return [sum(pi, torch.zeros(config.attention_hidden_size, dtype=torch.float64)) / max(len(pi), 1)]
 
 
-def prior(weights: Weights, config: DSAConfig, words: Sequence[Tensor]) -> list[Gaussian]:
+def prior(weights: Weights, config: DSAConfig, tokens: Sequence[Tensor]) -> list[Gaussian]:
     """p(z|H), Eq. 6 to 8; of the deterministic twin, which has no sigma, only mu."""
-    features = latent_features(weights, config, "pooling.pairs", words)
+    features = latent_features(weights, config, "pooling.pairs", tokens)
     means = [linear(weights, "pooling.mean", pi) for pi in features]
     if config.pooling == "pairwise":
         return [(mean, torch.full_like(mean, -math.inf)) for mean in means]
     return [(mean, linear(weights, "pooling.log_std", pi)) for mean, pi in zip(means, features, strict=True)]
 
 
-def posterior(weights: Weights, config: DSAConfig, words: Sequence[Tensor], label: int) -> list[Gaussian]:
+def posterior(weights: Weights, config: DSAConfig, tokens: Sequence[Tensor], label: int) -> list[Gaussian]:
     """q(z|H, y), Eq. 9 and 10, as its difference from the prior; g is a layer over f_phi(H) and the class's one-hot."""
     one_hot = torch.zeros(weights["pooling.class_vectors.weight"].shape[1], dtype=torch.float64)
     one_hot[label] = 1
     gaussians = []
-    features = latent_features(weights, config, "pooling.posterior_pairs", words)
-    for u, (mean, log_std) in zip(features, prior(weights, config, words), strict=True):
+    features = latent_features(weights, config, "pooling.posterior_pairs", tokens)
+    for u, (mean, log_std) in zip(features, prior(weights, config, tokens), strict=True):
         v = weights["pooling.class_vectors.weight"] @ one_hot
         pi = leaky_relu(linear(weights, "pooling.posterior_joint", u) + v, config.negative_slope)
         mean = mean + linear(weights, "pooling.posterior_mean", pi)
@@ -300,10 +300,10 @@ def kl_divergence(q: Sequence[Gaussian], p: Sequence[Gaussian]) -> Tensor:
     return total
 
 
-def latent_attention(weights: Weights, config: DSAConfig, latents: Sequence[Tensor], words: int) -> list[list[Tensor]]:
-    """a = softmax(tanh(W^z z)), [head][word].
+def latent_attention(weights: Weights, config: DSAConfig, latents: Sequence[Tensor], tokens: int) -> list[list[Tensor]]:
+    """a = softmax(tanh(W^z z)), [head][token].
 
-    Each word's z gives a score for each head; in the other interpretation the sentence's z gives one for each head and
+    Each token's z gives a score for each head; in the other interpretation the sentence's z gives one for each head and
     position, the positions of a head one behind the other.
     """
     matrix = weights["pooling.score.weight"]  # (m, latent) or (m * positions, latent)
@@ -311,7 +311,7 @@ def latent_attention(weights: Weights, config: DSAConfig, latents: Sequence[Tens
     if config.latent == "token":
         return [softmax([score[head] for score in scores]) for head in range(config.num_attention_heads)]
     starts = [head * len(matrix) // config.num_attention_heads for head in range(config.num_attention_heads)]
-    return [softmax([scores[0][start + i] for i in range(words)]) for start in starts]
+    return [softmax([scores[0][start + i] for i in range(tokens)]) for start in starts]
 
 
 # Classifier
@@ -344,6 +344,6 @@ def classify(weights: Weights, config: DSAConfig, *vectors: Tensor) -> Tensor:
 
 
 def cosine(p: Tensor, h: Tensor) -> Tensor:
-    """Of a sentence without words, whose vector is 0, it is 0."""
+    """Of a sentence without tokens, whose vector is 0, it is 0."""
     norms = (p @ p).sqrt() * (h @ h).sqrt()
     return p @ h / norms if norms > 0 else norms

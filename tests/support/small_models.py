@@ -75,7 +75,7 @@ def randomize(model: Model, seed: int = 0) -> Model:
 def pad_rows(
     rows: Sequence[Sequence[int]], left: int | Sequence[int] = 0, right: int = 0, fill: int = PAD
 ) -> tuple[Tensor, Tensor]:
-    """Rows of ids with `left` fillers before and at least `right` after: ids and attention mask, (batch, words)."""
+    """Rows of ids with `left` fillers before and at least `right` after: ids and attention mask, (batch, tokens)."""
     lefts = [left] * len(rows) if isinstance(left, int) else list(left)
     width = max(before + len(row) for before, row in zip(lefts, rows, strict=True)) + right
     ids = torch.full((len(rows), width), fill)
