@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_models import (
     ENCODER_CASES,
+    EXAMPLE_PAIRS,
     FIRST_TOKEN,
     PAD,
     POOLING_CASES,
@@ -51,15 +52,6 @@ COMPILED = {name: changes for name, changes in SYSTEMS.items() if name not in RE
 OF_SENTENCES = {name: COMPILED[name] for name in ("dynamic", "pairwise encoder", "variational by position")}
 WITH_DROPOUT = {name: COMPILED[name] for name in ("dynamic", "kim_cnn", "pairwise encoder", "variational, samples")}
 
-# Copies of sentences, one sentence as premise and as hypothesis, sentences without tokens, rows without a token.
-PAIR_ROWS: list[Pair] = [
-    ([5, 6, 7, 8, 9], [10, 11]),
-    ([12], [13]),
-    ([5, 6, 7, 8, 9], [14, 15, 16, 17, 18, 19, 20]),
-    ([], [21, 22]),
-    ([23, 5, 5], []),
-    ([10, 11], [5, 6, 7, 8, 9]),
-]
 OTHER_ROWS: list[Pair] = [([30] * 11, [31, 32] * 4), ([], []), ([8], [5, 6, 7]), ([5, 6, 7], [8])]
 MAPS = {"output_attentions": True, "output_hidden_states": True}
 NO_DROPOUT = {"embedding_dropout": 0.0, "hidden_dropout": 0.0, "classifier_dropout": 0.0}
@@ -93,8 +85,8 @@ def with_types(batch: Batch) -> Batch:
 
 def batches() -> list[Batch]:
     """Batches of several shapes, with padding left, right and on both sides."""
-    rest = batch_of([*PAIR_ROWS, *OTHER_ROWS], left=4)
-    return [batch_of(PAIR_ROWS, left=[0, 3, 1, 2, 0, 4], right=1), batch_of(OTHER_ROWS, right=2), rest]
+    rest = batch_of([*EXAMPLE_PAIRS, *OTHER_ROWS], left=4)
+    return [batch_of(EXAMPLE_PAIRS, left=[0, 3, 1, 2, 0, 4], right=1), batch_of(OTHER_ROWS, right=2), rest]
 
 
 def labels_of(batch: Batch) -> Tensor:
@@ -167,7 +159,7 @@ def check_training(model: DSAForSequenceClassification, backend: str) -> None:
             found.append((dict(outputs), gradients, buffers))
         torch.testing.assert_close(found[1], found[0], rtol=1e-8, atol=1e-10)
         if model.config.pooling == "variational":
-            assert torch.all(found[1][0]["kl"][: len(PAIR_ROWS)] >= 0)
+            assert torch.all(found[1][0]["kl"][: len(EXAMPLE_PAIRS)] >= 0)
             assert found[1][2]["dsa.pooling.step"] == before["dsa.pooling.step"] + 1
 
 
@@ -188,7 +180,7 @@ def test_a_system_learns_with_dropout_when_compiled(changes: dict[str, Any]) -> 
     model = DSAForNLI(small_config(**changes, sentences_per_example=2, token_dropout=0.05)).train()
     compiled = torch.compile(model, fullgraph=True, dynamic=True, backend="eager")
     optimizer = torch.optim.Adam(model.parameters(), lr=0.02)
-    batch = with_types(batch_of(PAIR_ROWS, right=1))
+    batch = with_types(batch_of(EXAMPLE_PAIRS, right=1))
     losses = []
     for _ in range(40):
         optimizer.zero_grad()

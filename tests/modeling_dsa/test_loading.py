@@ -13,7 +13,7 @@ from typing import Any
 import accelerate
 import pytest
 import torch
-from small_models import ENCODER_CASES, POOLING_CASES, join_pair, pad_rows, randomize, small_config
+from small_models import ENCODER_CASES, EXAMPLE_PAIRS, POOLING_CASES, join_pair, pad_rows, randomize, small_config
 from torch import Tensor, nn
 from transformers import AutoModel, AutoModelForSequenceClassification
 from transformers.modeling_layers import GradientCheckpointingLayer
@@ -31,15 +31,6 @@ SYSTEMS: dict[str, dict[str, Any]] = {
 }
 all_systems = pytest.mark.parametrize("changes", SYSTEMS.values(), ids=SYSTEMS.keys())
 
-PAIR_ROWS = [
-    ([5, 6, 7, 8, 9], [10, 11]),
-    ([12], [13]),
-    ([5, 6, 7, 8, 9], [14, 15, 16, 17, 18, 19, 20]),
-    ([], [21, 22]),
-    ([23, 5, 5], []),
-    ([10, 11], [5, 6, 7, 8, 9]),
-]
-
 
 def model_of(changes: dict[str, Any], **more: Any) -> DSAForNLI:
     model: DSAForNLI = randomize(DSAForNLI(small_config(**changes, **more, sentences_per_example=2))).eval()
@@ -47,7 +38,7 @@ def model_of(changes: dict[str, Any], **more: Any) -> DSAForNLI:
 
 
 def batch_of_pairs() -> Batch:
-    ids, mask = pad_rows([join_pair(*pair) for pair in PAIR_ROWS], left=[0, 3, 1, 2, 0, 4], right=1)
+    ids, mask = pad_rows([join_pair(*pair) for pair in EXAMPLE_PAIRS], left=[0, 3, 1, 2, 0, 4], right=1)
     return {"input_ids": ids, "attention_mask": mask}
 
 
@@ -350,7 +341,7 @@ def test_other_classes_get_new_weights_and_the_rest_is_loaded(
         else:
             assert torch.equal(value, model.state_dict()[name]), name
     assert loaded.config.num_labels == len(loaded.config.id2label) == 5
-    assert loaded(**batch_of_pairs()).logits.shape == (len(PAIR_ROWS), 5)
+    assert loaded(**batch_of_pairs()).logits.shape == (len(EXAMPLE_PAIRS), 5)
     loaded.train()(**{**batch_of_pairs(), "labels": torch.tensor([0, 1, 2, 3, 4, 4])}).loss.backward()
     assert all(weight.grad.isfinite().all() for weight in loaded.parameters() if weight.requires_grad)
 

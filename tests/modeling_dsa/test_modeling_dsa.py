@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_models import (
     ENCODER_CASES,
+    EXAMPLE_PAIRS,
     FIRST_TOKEN,
     PAD,
     POOLING_CASES,
@@ -67,14 +68,6 @@ POOLINGS: dict[str, dict[str, Any]] = {
 }
 # One of each encoder and each pooling.
 SYSTEMS: dict[str, dict[str, Any]] = {"dynamic": {}, **ENCODER_CASES, **POOLING_CASES}
-PAIR_ROWS: list[tuple[list[int], list[int]]] = [
-    ([5, 6, 7, 8, 9], [10, 11]),
-    ([12], [13]),
-    ([5, 6, 7, 8, 9], [14, 15, 16, 17, 18, 19, 20]),
-    ([], [21, 22]),
-    ([23, 5, 5], []),
-    ([10, 11], [5, 6, 7, 8, 9]),
-]
 
 
 @cache
@@ -113,14 +106,14 @@ def watch_rows(layer: nn.Module) -> list[int]:
 def test_the_model_equals_the_paper_token_by_token(changes: dict[str, Any]) -> None:
     config = small_config(sentences_per_example=2, **changes)
     model = randomize(DSAForNLI(config)).double().eval()
-    batch = batch_of_pairs(PAIR_ROWS, left=[0, 3, 1, 2, 0, 4], right=1)
+    batch = batch_of_pairs(EXAMPLE_PAIRS, left=[0, 3, 1, 2, 0, 4], right=1)
     outputs = model(**batch, output_attentions=True, output_hidden_states=True)
     encoded = model.dsa(**batch)
     assert torch.equal(encoded.last_hidden_state, outputs.hidden_states[-1])
 
     weights = reference.read_weights(model)
     table = weights["embed_tokens.weight"]
-    for row, pair in enumerate(PAIR_ROWS):
+    for row, pair in enumerate(EXAMPLE_PAIRS):
         vectors, penalties = [], []
         for slot, tokens in enumerate(pair):
             expected = reference.encode(weights, config, [table[token] for token in tokens])
@@ -243,8 +236,8 @@ def test_a_sentence_has_one_vector_in_float32_at_the_papers_size(pooling: str) -
     with torch.no_grad():
         for deduplicate, left in ((True, 0), (True, [0, 3, 1, 2, 0, 40]), (False, 5)):
             model.config.deduplicate_sentences = deduplicate
-            together = model(**batch_of_pairs(PAIR_ROWS, left=left, right=2))
-            for row, pair in enumerate(PAIR_ROWS):
+            together = model(**batch_of_pairs(EXAMPLE_PAIRS, left=left, right=2))
+            for row, pair in enumerate(EXAMPLE_PAIRS):
                 for vectors, tokens in zip((together.pooler_output, together.second_pooler_output), pair, strict=True):
                     alone = model(torch.tensor([tokens or [PAD]])).pooler_output[0]
                     torch.testing.assert_close(vectors[row], alone, rtol=0, atol=1e-6)
@@ -254,8 +247,8 @@ def test_a_sentence_has_one_vector_in_float32_at_the_papers_size(pooling: str) -
 @pytest.mark.parametrize("right", [0, 1, 50])
 @pytest.mark.parametrize("pooling", ["r=2 m=8", "r=5 m=1", "static"])
 def test_wide_padding_on_either_side_changes_nothing(pooling: str, left: int, right: int) -> None:
-    pairs = batch_of_pairs(PAIR_ROWS)
-    padded = batch_of_pairs(PAIR_ROWS, left=left, right=right)
+    pairs = batch_of_pairs(EXAMPLE_PAIRS)
+    padded = batch_of_pairs(EXAMPLE_PAIRS, left=left, right=right)
     model = model_of(pooling, sentences_per_example=2)
     plain, wide = model(**pairs), model(**padded)
     torch.testing.assert_close(wide.pooler_output, plain.pooler_output, rtol=0, atol=1e-12)
@@ -265,14 +258,14 @@ def test_wide_padding_on_either_side_changes_nothing(pooling: str, left: int, ri
 @pytest.mark.parametrize("fill", [PAD, 9, SEP])
 def test_ids_below_the_mask_are_never_read(fill: int) -> None:
     model = model_of("r=2 m=1", sentences_per_example=2)
-    clean = model(**batch_of_pairs(PAIR_ROWS, left=2, right=2))
-    noisy = model(**batch_of_pairs(PAIR_ROWS, left=2, right=2, fill=fill))
+    clean = model(**batch_of_pairs(EXAMPLE_PAIRS, left=2, right=2))
+    noisy = model(**batch_of_pairs(EXAMPLE_PAIRS, left=2, right=2, fill=fill))
     torch.testing.assert_close(noisy.pooler_output, clean.pooler_output, rtol=0, atol=1e-12)
     torch.testing.assert_close(noisy.second_pooler_output, clean.second_pooler_output, rtol=0, atol=1e-12)
 
 
 def test_padding_stays_zero_in_every_output() -> None:
-    batch = batch_of_pairs(PAIR_ROWS, left=2, right=2)
+    batch = batch_of_pairs(EXAMPLE_PAIRS, left=2, right=2)
     outputs = model_of("r=2 m=8", sentences_per_example=2)(**batch, output_attentions=True, output_hidden_states=True)
     outside = (batch["attention_mask"] == 0) | (batch["input_ids"] == SEP)
     for hidden in (*outputs.hidden_states, *(attention.transpose(1, 2) for attention in outputs.attentions)):
@@ -287,13 +280,13 @@ def test_the_encoder_sees_the_tokens_of_distinct_sentences_and_gaps(deduplicate:
     first = watch_rows(model.encoder.branches[0].first)
     last = watch_rows(model.encoder.compression)
     pooled = watch_rows(model.pooling.projection)
-    sentences = [sentence for pair in PAIR_ROWS for sentence in pair]
+    sentences = [sentence for pair in EXAMPLE_PAIRS for sentence in pair]
     if deduplicate:
         sentences = [sentence for number, sentence in enumerate(sentences) if sentence not in sentences[:number]]
         assert len(sentences) == 8
     tokens, gaps = sum(map(len, sentences)), 2 * (len(sentences) - 1)
     for padding in (0, 40):
-        model(**batch_of_pairs(PAIR_ROWS, left=padding, right=padding))
+        model(**batch_of_pairs(EXAMPLE_PAIRS, left=padding, right=padding))
     assert pooled == [tokens] * 2
     assert first == last
     assert tokens + gaps <= first[0] == first[1] <= tokens + gaps + 15  # rows may be rounded up to 16
@@ -322,7 +315,7 @@ def test_deduplication_changes_no_vector_and_no_gradient(pooling: str) -> None:
     for deduplicate in (True, False):
         model = randomize(DSAForNLI(small_config(**POOLINGS[pooling], sentences_per_example=2))).double().eval()
         model.config.deduplicate_sentences = deduplicate
-        loss = model(**batch_of_pairs(PAIR_ROWS), labels=torch.tensor([0, 1, 2, 0, 1, 2])).loss
+        loss = model(**batch_of_pairs(EXAMPLE_PAIRS), labels=torch.tensor([0, 1, 2, 0, 1, 2])).loss
         weights = [weight for weight in model.parameters() if weight.requires_grad]
         # VSAM's posterior is not read at prediction.
         unread = model.config.pooling == "variational"
@@ -348,7 +341,7 @@ def test_a_sentence_does_not_feel_its_neighbours(pairs: list[tuple[list[int], li
 
 
 def test_a_separator_splits_like_token_types() -> None:
-    batch = batch_of_pairs(PAIR_ROWS, left=[0, 1, 2, 0, 1, 2])
+    batch = batch_of_pairs(EXAMPLE_PAIRS, left=[0, 1, 2, 0, 1, 2])
     model = model_of("r=2 m=1", sentences_per_example=2)
     split = model(**batch)
     typed = model(**batch, token_type_ids=types_of_pairs(**batch))
@@ -467,7 +460,7 @@ def test_ids_or_vectors_and_not_both(given: dict[str, Tensor]) -> None:
 
 def test_word_vectors_give_what_their_ids_give() -> None:
     model = DSAForNLI(small_config(sentences_per_example=2)).eval()
-    batch = batch_of_pairs(PAIR_ROWS, left=1, right=2)
+    batch = batch_of_pairs(EXAMPLE_PAIRS, left=1, right=2)
     types = types_of_pairs(**batch)
     mask = batch["attention_mask"] * (batch["input_ids"] != SEP)
     embedded = model.get_input_embeddings()(batch["input_ids"])
@@ -570,7 +563,7 @@ def test_a_sentence_of_very_many_tokens_stays_exact() -> None:
 @pytest.mark.parametrize("changes", CASES.values(), ids=CASES.keys())
 def test_attentions_are_weights_over_each_sentence(changes: dict[str, Any]) -> None:
     config = small_config(sentences_per_example=2, **changes)
-    batch = batch_of_pairs(PAIR_ROWS, left=[0, 3, 1, 2, 0, 4])
+    batch = batch_of_pairs(EXAMPLE_PAIRS, left=[0, 3, 1, 2, 0, 4])
     attentions = DSAModel(config).eval()(**batch, output_attentions=True).attentions
     assert len(attentions) == {"dynamic": config.routing_iterations, "last": 0}.get(config.pooling, 1)
     second = types_of_pairs(**batch).bool()
@@ -578,7 +571,7 @@ def test_attentions_are_weights_over_each_sentence(changes: dict[str, Any]) -> N
     if config.max_sentence_tokens is not None:
         first, second = (part & (part.cumsum(1) <= config.max_sentence_tokens) for part in (first, second))
     for attention in attentions:
-        assert attention.shape == (len(PAIR_ROWS), config.num_attention_heads, batch["input_ids"].shape[1])
+        assert attention.shape == (len(EXAMPLE_PAIRS), config.num_attention_heads, batch["input_ids"].shape[1])
         assert torch.all(attention >= 0)
         for sentence in (first, second):
             sums = (attention * sentence[:, None]).sum(2)  # (batch, heads)
@@ -646,7 +639,7 @@ def test_the_loss_follows_the_problem_type(problem: str, per_row: int, named: bo
     changes, labels, loss = LOSSES[problem]
     kind = DSAForNLI if per_row == 2 else DSAForSequenceClassification
     model = kind(small_config(sentences_per_example=per_row, problem_type=problem if named else None, **changes)).eval()
-    outputs = model(**batch_of_pairs(PAIR_ROWS), labels=labels)
+    outputs = model(**batch_of_pairs(EXAMPLE_PAIRS), labels=labels)
     torch.testing.assert_close(outputs.loss, loss(outputs.logits, labels))
     outputs.loss.backward()
     assert model.dsa.pooling.projection.weight.grad.abs().sum() > 0
@@ -683,7 +676,7 @@ def trainer_of(model: DSAForSequenceClassification, folder: Path) -> Trainer:
 def test_transformers_trainer_predicts_logits_and_nothing_else(changes: dict[str, Any], tmp_path: Path) -> None:
     model = DSAForNLI(small_config(**changes, sentences_per_example=2)).eval()
     trainer = trainer_of(model, tmp_path)
-    inputs = {**batch_of_pairs(PAIR_ROWS), "labels": torch.tensor([0, 1, 2, 0, 1, 2])}
+    inputs = {**batch_of_pairs(EXAMPLE_PAIRS), "labels": torch.tensor([0, 1, 2, 0, 1, 2])}
     torch.manual_seed(0)
     expected = model(**inputs)
     torch.manual_seed(0)
@@ -699,7 +692,7 @@ def test_transformers_trainer_trains_with_the_models_own_loss(changes: dict[str,
     """It may hand the loss the number of rows of several batches, which is not that of the samples."""
     model = DSAForNLI(small_config(**changes, sentences_per_example=2)).train()
     trainer = trainer_of(model, tmp_path)
-    inputs = {**batch_of_pairs(PAIR_ROWS), "labels": torch.tensor([0, 1, 2, 0, 1, 2])}
+    inputs = {**batch_of_pairs(EXAMPLE_PAIRS), "labels": torch.tensor([0, 1, 2, 0, 1, 2])}
     torch.manual_seed(0)
     expected = model(**inputs).loss
     torch.manual_seed(0)
@@ -715,7 +708,7 @@ def test_nli_needs_pairs() -> None:
 @pytest.mark.parametrize("changes", SYSTEMS.values(), ids=SYSTEMS.keys())
 def test_bfloat16_autocast_stays_close(changes: dict[str, Any]) -> None:
     model = DSAForNLI(small_config(**changes, sentences_per_example=2)).eval()
-    batch = batch_of_pairs(PAIR_ROWS)
+    batch = batch_of_pairs(EXAMPLE_PAIRS)
     exact = model(**batch, output_attentions=True)
     with torch.autocast("cpu", torch.bfloat16):
         rough = model(**batch, output_attentions=True, labels=torch.zeros(6, dtype=torch.long))
@@ -854,7 +847,7 @@ def test_words_start_within_the_papers_range_and_padding_at_zero(bound: float) -
 def test_a_saved_model_comes_back_bit_for_bit(changes: dict[str, Any], tmp_path: Path) -> None:
     model = randomize(DSAForNLI(small_config(sentences_per_example=2, **changes))).eval()
     model.save_pretrained(tmp_path)
-    batch = batch_of_pairs(PAIR_ROWS)
+    batch = batch_of_pairs(EXAMPLE_PAIRS)
     loaded, info = DSAForNLI.from_pretrained(tmp_path, output_loading_info=True)
     assert not loaded.training
     assert not any(info.values())
@@ -991,7 +984,7 @@ def test_training_moves_all_but_a_frozen_table(
     model.train()
     for _ in range(3):
         optimizer.zero_grad()
-        model(**batch_of_pairs(PAIR_ROWS), labels=torch.tensor([0, 1, 2, 0, 1, 2])).loss.backward()
+        model(**batch_of_pairs(EXAMPLE_PAIRS), labels=torch.tensor([0, 1, 2, 0, 1, 2])).loss.backward()
         optimizer.step()
     still = {name for name, value in model.named_parameters() if torch.equal(value, before[name])}
     assert still == ({"dsa.embed_tokens.weight"} if freeze else set())
@@ -999,7 +992,7 @@ def test_training_moves_all_but_a_frozen_table(
 
 def test_a_resized_table_keeps_its_tokens() -> None:
     model = DSAForNLI(small_config(sentences_per_example=2)).eval()
-    batch = batch_of_pairs(PAIR_ROWS)
+    batch = batch_of_pairs(EXAMPLE_PAIRS)
     logits = model(**batch).logits
     model.resize_token_embeddings(VOCABULARY + 8)
     assert torch.equal(model(**batch).logits, logits)

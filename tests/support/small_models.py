@@ -38,6 +38,16 @@ POOLING_CASES: dict[str, dict[str, Any]] = {
     },
 }
 
+# Ids of pairs: copies of sentences, one sentence as premise and as hypothesis, sentences without tokens.
+EXAMPLE_PAIRS: list[tuple[list[int], list[int]]] = [
+    ([5, 6, 7, 8, 9], [10, 11]),
+    ([12], [13]),
+    ([5, 6, 7, 8, 9], [14, 15, 16, 17, 18, 19, 20]),
+    ([], [21, 22]),
+    ([23, 5, 5], []),
+    ([10, 11], [5, 6, 7, 8, 9]),
+]
+
 
 def small_config(**changes: Any) -> DSAConfig:
     """A config of a few hundred weights whose word vectors are of ordinary size."""
