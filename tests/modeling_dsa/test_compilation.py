@@ -50,6 +50,9 @@ RECURRENT = {name: changes for name, changes in SYSTEMS.items() if changes.get("
 COMPILED = {name: changes for name, changes in SYSTEMS.items() if name not in RECURRENT}
 # One sentence in an example differs from two before the encoder and after the pooling, dropout lies in the encoders.
 OF_SENTENCES = {name: COMPILED[name] for name in ("dynamic", "pairwise encoder", "variational by position")}
+# The backward pass of each layer that has one of its own; a quick test has that of the dense CNN and dynamic attention.
+OF_LAYERS = ("kim_cnn", "pairwise encoder", "max", "static", "structured", "pairwise", "variational, samples")
+BACKWARD = {name: COMPILED[name] for name in OF_LAYERS}
 WITH_DROPOUT = {name: COMPILED[name] for name in ("dynamic", "kim_cnn", "pairwise encoder", "variational, samples")}
 
 OTHER_ROWS: list[Pair] = [([30] * 11, [31, 32] * 4), ([], []), ([8], [5, 6, 7]), ([5, 6, 7], [8])]
@@ -168,8 +171,8 @@ def test_a_compiled_model_has_the_same_gradients() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("changes", COMPILED.values(), ids=COMPILED.keys())
-def test_every_system_has_the_same_gradients_when_compiled(changes: dict[str, Any]) -> None:
+@pytest.mark.parametrize("changes", BACKWARD.values(), ids=BACKWARD.keys())
+def test_every_layer_has_the_same_gradients_when_compiled(changes: dict[str, Any]) -> None:
     more = {**NO_DROPOUT, "deduplicate_sentences": False, "freeze_embeddings": False, "kl_warmup_steps": 5}
     check_training(model_of(changes | more).double(), "aot_eager")
 
