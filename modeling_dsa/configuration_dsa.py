@@ -2,13 +2,21 @@
 
 import difflib
 from dataclasses import fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from transformers.utils import logging
 
 from .compatibility_dsa import strict
 from .config_fields_dsa import DSAConfigFields, field_help
 from .systems_dsa import Encoder, Pooling
+
+if TYPE_CHECKING:
+    # Not used here: transformers 4.57 loads this file from a folder with those alone that it imports itself.
+    from .layers_dsa import dropout  # noqa: F401
+    from .packing_dsa import Packing  # noqa: F401
+    from .pairwise_dsa import PairwiseSelfAttention  # noqa: F401
+    from .pooled_dsa import Pooled  # noqa: F401
+    from .variational_dsa import PairwisePooling  # noqa: F401
 
 logger = logging.get_logger(__name__)
 
