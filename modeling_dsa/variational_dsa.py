@@ -6,7 +6,7 @@ how one vector z gives weights for n tokens; `config.latent` has both interpreta
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
+from threading import local
 from typing import cast
 
 import torch
@@ -22,17 +22,22 @@ from .systems_dsa import Encoder, Pooling
 # Samples disturb a new model's scores by about a fifth. With sigma = 1 they would be noise through most of a short run.
 INITIAL_LOG_STD = -2.0
 
-_WITHOUT_SAMPLES: ContextVar[bool] = ContextVar("without_samples", default=False)  # other threads may predict with them
+
+class _Prediction(local):  # other threads may predict with samples; torch.compile cannot read a ContextVar
+    without_samples = False
+
+
+_PREDICTION = _Prediction()
 
 
 @contextmanager
 def without_samples() -> Iterator[None]:
     """Inside the block predictions come from the prior's mean, also where `num_prediction_samples` says otherwise."""
-    token = _WITHOUT_SAMPLES.set(True)
+    before, _PREDICTION.without_samples = _PREDICTION.without_samples, True
     try:
         yield
     finally:
-        _WITHOUT_SAMPLES.reset(token)
+        _PREDICTION.without_samples = before
 
 
 def kl_divergence(mean_q: Tensor, log_std_q: Tensor, mean_p: Tensor, log_std_p: Tensor) -> Tensor:
@@ -149,7 +154,7 @@ class VariationalSelfAttention(PairwisePooling):
         features = self.features(self.pairs(tokens, packing), packing)
         mean, log_std = (at_least_float32(layer(features)) for layer in (self.mean, self.log_std))  # (N or U, latent)
         if not self.training or classes is None:
-            if self.prediction_samples == 0 or _WITHOUT_SAMPLES.get():
+            if self.prediction_samples == 0 or _PREDICTION.without_samples:
                 return self._pool(mean[None], tokens, packing)
             return self._pool(_sample(mean, log_std, self.prediction_samples), tokens, packing)
 

@@ -5,6 +5,7 @@ Functions that take text alone run in fresh processes, as what a client of the l
 
 import gc
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -333,9 +334,9 @@ def run_python(code: str, *arguments: str | Path, **environment: str) -> Any:
 @pytest.mark.parametrize("strategy", ["end", "every_save"])
 def test_a_trainer_pushes_what_strangers_load(strategy: str, hub: LoopbackHub, tmp_path: Path) -> None:
     hub.add_user("ada", TOKEN, orgs=["org"])
-    here = str(Path(__file__).parent)
-    run = f"import sys; sys.path.insert(0, {here!r}); import test_trainer; test_trainer.train_and_push(*sys.argv[1:])"
+    run = "import sys, test_trainer; test_trainer.train_and_push(*sys.argv[1:])"
     writer = hub.environment(tmp_path / "writer", TOKEN) | {"OMP_NUM_THREADS": "1"}
+    writer["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).parent), *sys.path])
     expected = run_python(run, tmp_path / "run", strategy, **writer)
     commits = hub.commits("org/trained")
     on_the_way = [title for title in commits if title.startswith("Training in progress, epoch")]
