@@ -16,18 +16,17 @@ if not __package__:  # started by its path: Python searches this folder, and not
 from datasets import DatasetDict
 
 from modeling_dsa import DSAForSequenceClassification
+from modeling_dsa.files.columns import example_texts, find_columns
+from modeling_dsa.files.tables import Table, file_table
 from run_glue_style.reporting.reporters import REPORTERS
 from run_glue_style.tasks.arguments import DatasetArguments
-from run_glue_style.tasks.columns import example_texts, find_columns
 from run_glue_style.tasks.glue import DATASET, GLUE
 from run_glue_style.tasks.label_inference import ProblemType, infer_labels
 from run_glue_style.tasks.labelled_examples import (
     ExampleFormat,
-    Table,
     convert_dataset,
     dataset_table,
     existing_file,
-    file_table,
     load_files,
     load_hub,
     open_dataset,

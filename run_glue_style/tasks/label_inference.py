@@ -6,8 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from .labelled_examples import Table
-from .labels import FoundClasses, Labels, Numbers, as_number, class_name, plain_label
+from modeling_dsa.files.label_values import as_number, class_name, plain_label
+from modeling_dsa.files.tables import Table
+
+from .labels import FoundClasses, Labels, Numbers
 
 logger = logging.getLogger(__name__)
 

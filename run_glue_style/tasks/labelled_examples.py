@@ -5,15 +5,15 @@ import json
 import logging
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
 from datasets import ClassLabel, Dataset, DatasetDict, Features, Value, load_dataset
 from datasets.exceptions import DatasetGenerationError
 
-from modeling_dsa.files.text_files import Row, Rows, file_extension, open_parquet, read_rows
+from modeling_dsa.files.tables import Table, file_table, name_classes, with_class_names
+from modeling_dsa.files.text_files import Row, Rows, file_extension, open_parquet
 
 from .labels import Labels
 
@@ -79,44 +79,13 @@ class ExampleFormat:
         return digest.hexdigest()
 
 
-@dataclass(frozen=True)
-class Table:
-    """The rows of one split, as they stand in a file or a data set.
-
-    Attributes:
-        name: What messages call it.
-        read: Gives the rows, all columns or the given ones, and the location of each. A class that the data name
-            has its name and not its index.
-        class_names: The names of the classes, by index, of each column for which the data name them.
-        has_types: Whether values have the types of their columns; in tables of text all are texts.
-    """
-
-    name: str
-    read: Callable[[Sequence[str] | None], Rows]
-    class_names: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    has_types: bool = True
-
-
-def file_table(path: Path) -> Table:
-    """The rows of a file.
-
-    Raises:
-        ValueError: It has an unsupported extension, or is a broken Parquet file.
-    """
-    if file_extension(path) != ".parquet":
-        return Table(str(path), partial(read_rows, path), has_types="json" in file_extension(path))
-    with open_parquet(path) as opened:
-        names = _class_names(Features.from_arrow_schema(opened.schema_arrow))
-    return Table(str(path), lambda columns: _named(read_rows(path, columns), names), names)
-
-
 def dataset_table(dataset: Dataset, name: str) -> Table:
     """The rows of a split of a loaded data set."""
     names = _class_names(dataset.features)
 
     def read(columns: Sequence[str] | None) -> Rows:
         rows = dataset if columns is None else dataset.select_columns(list(columns))
-        return _named(((f"{name}, row {index}", row) for index, row in enumerate(rows, 1)), names)
+        return with_class_names(((f"{name}, row {index}", row) for index, row in enumerate(rows, 1)), names)
 
     return Table(name, read, names)
 
@@ -262,25 +231,11 @@ def _needed_rows(path: Path, form: ExampleFormat) -> Rows:
 def _convert_indexed(
     row: Row, index: int, name: str, class_names: Mapping[str, Sequence[str]], form: ExampleFormat
 ) -> Row:
-    return form.convert(_with_class_names(row, class_names), f"{name}, row {index + 1}")
+    return form.convert(name_classes(row, class_names), f"{name}, row {index + 1}")
 
 
 def _class_names(features: Features) -> dict[str, Sequence[str]]:
     return {name: feature.names for name, feature in features.items() if isinstance(feature, ClassLabel)}
-
-
-def _named(rows: Rows, class_names: Mapping[str, Sequence[str]]) -> Rows:
-    return ((location, _with_class_names(row, class_names)) for location, row in rows)
-
-
-def _with_class_names(row: Row, class_names: Mapping[str, Sequence[str]]) -> Row:
-    """Put the class's own name instead of its index, for the order of the classes may be another there."""
-    named = {
-        column: names[row[column]]
-        for column, names in class_names.items()
-        if isinstance(row.get(column), int) and 0 <= row[column] < len(names)
-    }
-    return {**row, **named} if named else row
 
 
 def _first_of(names: Sequence[str], row: Row, location: str) -> str:

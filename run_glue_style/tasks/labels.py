@@ -1,13 +1,11 @@
 """What the labels of examples are: classes that a task fixes, classes that were found in the data, or numbers."""
 
-import math
-import re
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from datasets import ClassLabel, Value
 
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+from modeling_dsa.files.label_values import as_number, class_name, plain_label
 
 
 class Labels(Protocol):
@@ -103,37 +101,3 @@ class Numbers:
         if number is None:
             raise ValueError(f"{location}: the label {value!r} is no number; fix or remove this row")
         return None if number == self.unlabelled else float(number)
-
-
-def plain_label(value: object, location: str) -> bool | int | float | str | None:
-    """A label as one plain value, a text without the blanks around it; None where there is none.
-
-    Raises:
-        ValueError: It is a list or an object, or a text that cannot be stored.
-    """
-    if value is None or (isinstance(value, float) and math.isnan(value)):
-        return None
-    if isinstance(value, str):
-        text = value.strip()
-        if not text.isprintable():
-            raise ValueError(f"{location}: the label {value!r} has characters that no name should have; fix this row")
-        return text or None
-    if isinstance(value, bool | int | float):
-        return value
-    kind = "an object" if isinstance(value, dict) else "a list" if isinstance(value, list) else type(value).__name__
-    raise ValueError(f"{location}: the label is {kind}; an example has one label, a name or a number")
-
-
-def class_name(label: bool | int | float | str) -> str:
-    """The name of the class that a label stands for: 1.0, as a table with gaps has it, is 1."""
-    return str(int(label)) if isinstance(label, float) and label.is_integer() else str(label)
-
-
-def as_number(value: object) -> int | float | None:
-    """The finite number that a value is or spells; None where it is none, and True and False are none."""
-    if isinstance(value, str) and _NUMBER.fullmatch(value.strip()):
-        text = value.strip()
-        value = int(text) if text.lstrip("+-").isdigit() else float(text)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        return None
-    return value

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import datasets
 import evaluate
 import numpy as np
-from numpy.typing import NDArray
-from scipy.stats import pearsonr, spearmanr
 from sklearn.metrics import confusion_matrix, precision_recall_fscore_support
+
+from modeling_dsa.evaluation.similarity import correlate
 
 
 class ClassificationMetric(evaluate.Metric):  # type: ignore[misc]
@@ -141,16 +140,10 @@ class RegressionMetric(evaluate.Metric):  # type: ignore[misc]
             the references, which no other constant undercuts.
         """
         predicted, gold = np.asarray(predictions, float), np.asarray(references, float)  # (examples,)
+        correlations = correlate(predicted, gold)
         return {
-            "pearson": _correlation(pearsonr, predicted, gold),
-            "spearman": _correlation(spearmanr, predicted, gold),
+            "pearson": correlations.pearson,
+            "spearman": correlations.spearman,
             "mean_absolute_error": float(np.abs(predicted - gold).mean()),
             "constant_absolute_error": float(np.abs(np.median(gold) - gold).mean()),
         }
-
-
-def _correlation(function: Callable[..., Any], predicted: NDArray[Any], gold: NDArray[Any]) -> float:
-    if len(gold) < 2 or np.ptp(predicted) == 0 or np.ptp(gold) == 0:
-        return 0.0
-    value = float(function(predicted, gold).statistic)
-    return value if math.isfinite(value) else 0.0

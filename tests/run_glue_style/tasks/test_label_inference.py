@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from modeling_dsa.files.tables import Table
 from modeling_dsa.files.text_files import Rows
 from run_glue_style.tasks.label_inference import ProblemType, infer_labels
-from run_glue_style.tasks.labelled_examples import Table
 
 
 def table(labels: Sequence[object], has_types: bool = True, names: Sequence[str] | None = None) -> Table:

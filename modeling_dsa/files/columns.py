@@ -2,11 +2,11 @@
 
 import itertools
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from modeling_dsa.files.text_files import Row
-
-from .labelled_examples import Table
-from .labels import as_number
+from .label_values import as_number
+from .tables import Table
+from .text_files import Row
 
 PAIRS = (
     ("sentence1", "sentence2"),
@@ -25,15 +25,34 @@ PAIRS = (
     ("headline", "body"),
 )
 SINGLES = ("text", "sentence")
-LABELS = (
-    *("label", "labels", "gold_label", "score", "class", "category", "target", "sentiment", "stance", "intent"),
-    *("emotion", "topic", "rating", "stars", "similarity", "similarity_score"),
-)
 _LOOKED_AT = 200  # rows that tell whether a column holds texts
 
 
+@dataclass(frozen=True)
+class LabelNames:
+    """How a column of labels may be called.
+
+    Attributes:
+        names: Its usual names.
+        holds: What it holds, for messages.
+        option: The option that names it where there is a doubt.
+    """
+
+    names: tuple[str, ...]
+    holds: str = "labels"
+    option: str = "--label_column"
+
+
+LABELS = LabelNames(
+    (
+        *("label", "labels", "gold_label", "score", "class", "category", "target", "sentiment", "stance", "intent"),
+        *("emotion", "topic", "rating", "stars", "similarity", "similarity_score"),
+    )
+)
+
+
 def find_columns(
-    table: Table, texts: Sequence[str] | None = None, label: str | None = None
+    table: Table, texts: Sequence[str] | None = None, label: str | None = None, label_names: LabelNames = LABELS
 ) -> tuple[tuple[str, ...], str]:
     """The one or two columns of texts, and that of labels.
 
@@ -43,6 +62,7 @@ def find_columns(
         table: The training data.
         texts: The columns of texts, where they are known.
         label: The column of labels, where it is known.
+        label_names: How else it may be called.
 
     Raises:
         ValueError: A column that was given is not there, or the names leave a doubt. The message says which option
@@ -55,11 +75,12 @@ def find_columns(
     for column in (*(texts or ()), *([label] if label else [])):
         if column not in columns:
             raise ValueError(f"{table.name} has no column {column!r}: it has {_list(columns)}")
-    label = label or _label_column([column for column in columns if column not in (texts or ())], table)
+    label = label or _label_column([column for column in columns if column not in (texts or ())], table, label_names)
     found = tuple(texts) if texts else _text_columns([column for column in columns if column != label], rows, table)
     if label in found:
         raise ValueError(
-            f"The column {label!r} cannot hold both texts and labels: name two with --text_column and --label_column"
+            f"The column {label!r} cannot hold both texts and {label_names.holds}: name two with --text_column and "
+            f"{label_names.option}"
         )
     return found, label
 
@@ -72,16 +93,17 @@ def example_texts(table: Table, columns: Sequence[str]) -> tuple[str, ...]:
     return min(texts, key=lambda example: sum(map(len, example)), default=())
 
 
-def _label_column(columns: Sequence[str], table: Table) -> str:
-    found = [column for column in columns if _plain(column) in LABELS]
+def _label_column(columns: Sequence[str], table: Table, label_names: LabelNames) -> str:
+    found = [column for column in columns if _plain(column) in label_names.names]
     if len(found) == 1:
         return found[0]
     several = (
-        f"{_list(found)} may each hold the labels"
+        f"{_list(found)} may each hold the {label_names.holds}"
         if found
-        else f"none of the columns {_list(columns)} is called 'label'"
+        else f"none of the columns {_list(columns)} is called {label_names.names[0]!r}"
     )
-    raise ValueError(f"{table.name}: {several}; say which does with --label_column{_about_header(columns, table)}")
+    hint = _about_header(columns, table)
+    raise ValueError(f"{table.name}: {several}; say which does with {label_names.option}{hint}")
 
 
 def _text_columns(columns: Sequence[str], rows: Sequence[Row], table: Table) -> tuple[str, ...]:

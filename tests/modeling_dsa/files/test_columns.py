@@ -1,13 +1,13 @@
-"""run_glue_style.tasks.columns: usual names of columns, and doubts."""
+"""modeling_dsa.files.columns: usual names of columns, and doubts."""
 
 from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
+from modeling_dsa.files.columns import example_texts, find_columns
+from modeling_dsa.files.tables import Table
 from modeling_dsa.files.text_files import Rows
-from run_glue_style.tasks.columns import example_texts, find_columns
-from run_glue_style.tasks.labelled_examples import Table
 
 
 def table(*rows: dict[str, Any], has_types: bool = True) -> Table:

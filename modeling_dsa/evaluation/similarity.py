@@ -1,0 +1,133 @@
+"""How well the cosines of sentence vectors follow human scores of similarity."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from modeling_dsa.batching_dsa import Vectors
+from modeling_dsa.files.columns import LabelNames, find_columns
+from modeling_dsa.files.label_values import as_number
+from modeling_dsa.files.tables import file_table
+
+Encode: TypeAlias = Callable[[list[str]], Vectors]  # sentences to their vectors, (sentences, numbers)
+Numbers: TypeAlias = npt.NDArray[np.float64]
+
+SCORES = LabelNames(
+    ("score", "similarity", "similarity_score", "relatedness", "relatedness_score", "label", "labels", "rating"),
+    holds="scores",
+    option="--score_column",
+)
+
+
+@dataclass(frozen=True)
+class SimilarityPairs:
+    """Pairs of sentences and how similar people found them.
+
+    Attributes:
+        first: A sentence of each pair.
+        second: The other one.
+        scores: In any unit, higher where they are more similar. (pairs,)
+    """
+
+    first: list[str]
+    second: list[str]
+    scores: Numbers
+
+
+@dataclass(frozen=True)
+class Correlations:
+    """How well numbers follow others: 1 in full, 0 not at all or where all on one side are equal."""
+
+    spearman: float
+    pearson: float
+
+
+def read_similarity(
+    path: Path, text_columns: Sequence[str] | None = None, score_column: str | None = None
+) -> SimilarityPairs:
+    """Read pairs with a score, such as STS-B and SICK.
+
+    Args:
+        path: A file of `read_rows`.
+        text_columns: Its two columns of texts; default: the usual names, such as `sentence1` and `sentence2`.
+        score_column: Its column of scores; default: the usual names, such as `score` and `relatedness`.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: The file is broken, its columns leave a doubt, a text is empty, a score is no number, or the scores
+            are all the same. The message says where.
+    """
+    table = file_table(path)
+    columns, score_column = find_columns(table, text_columns, score_column, SCORES)
+    if len(columns) != 2:
+        raise ValueError(
+            f"{path}: similarity needs two texts in a row, but the texts are in {', '.join(columns)} alone: name two "
+            "columns with --text_column."
+        )
+    texts: list[tuple[str, str]] = []
+    scores: list[float] = []
+    for location, row in table.read([*columns, score_column]):
+        first, second = (_text(row[column], f"{location}, column {column!r}") for column in columns)
+        texts.append((first, second))
+        scores.append(_score(row[score_column], f"{location}, column {score_column!r}"))
+    if len(set(scores)) < 2:
+        raise ValueError(f"{path}: all scores are the same: nothing can be compared with them.")
+    return SimilarityPairs([first for first, _ in texts], [second for _, second in texts], np.array(scores))
+
+
+def evaluate_similarity(encode: Encode, pairs: SimilarityPairs) -> Correlations:
+    """Correlate the cosines of a model's vectors with the scores.
+
+    Args:
+        encode: Gives the vectors of sentences. (sentences, numbers)
+        pairs: What `read_similarity` gives.
+
+    Raises:
+        ValueError: scipy is not installed.
+    """
+    vectors = encode([*pairs.first, *pairs.second])  # (2 * pairs, numbers)
+    return correlate(cosines(vectors[: len(pairs.first)], vectors[len(pairs.first) :]), pairs.scores)
+
+
+def cosines(first: Vectors, second: Vectors) -> Numbers:
+    """The cosine of each vector with its counterpart; 0 where one has no length. (pairs, numbers) twice -> (pairs,)"""
+    units = [
+        vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+        for vectors in (first.astype(np.float64), second.astype(np.float64))
+    ]
+    products: Numbers = (units[0] * units[1]).sum(axis=1)
+    return products
+
+
+def correlate(predicted: npt.NDArray[Any], gold: npt.NDArray[Any]) -> Correlations:
+    """Correlate numbers with the true ones. (examples,) twice
+
+    Raises:
+        ValueError: scipy is not installed.
+    """
+    try:
+        from scipy.stats import pearsonr, spearmanr
+    except ImportError as error:
+        raise ValueError('Correlations need scipy: pip install "dsa-transformers[evaluation]".') from error
+    if len(gold) < 2 or np.ptp(predicted) == 0 or np.ptp(gold) == 0:
+        return Correlations(0.0, 0.0)
+    spearman, pearson = (float(function(predicted, gold).statistic) for function in (spearmanr, pearsonr))
+    return Correlations(*(value if math.isfinite(value) else 0.0 for value in (spearman, pearson)))
+
+
+def _text(value: object, location: str) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise ValueError(f"{location}: {value!r} is no text: fix or remove this row.")
+    return value
+
+
+def _score(value: object, location: str) -> float:
+    number = as_number(value)
+    if number is None:
+        raise ValueError(f"{location}: the score {value!r} is no number: fix or remove this row.")
+    return float(number)

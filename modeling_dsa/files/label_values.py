@@ -1,0 +1,40 @@
+"""What single values of a column of labels stand for."""
+
+import math
+import re
+
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+
+
+def plain_label(value: object, location: str) -> bool | int | float | str | None:
+    """A label as one plain value, a text without the blanks around it; None where there is none.
+
+    Raises:
+        ValueError: It is a list or an object, or a text that cannot be stored.
+    """
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return None
+    if isinstance(value, str):
+        text = value.strip()
+        if not text.isprintable():
+            raise ValueError(f"{location}: the label {value!r} has characters that no name should have; fix this row")
+        return text or None
+    if isinstance(value, bool | int | float):
+        return value
+    kind = "an object" if isinstance(value, dict) else "a list" if isinstance(value, list) else type(value).__name__
+    raise ValueError(f"{location}: the label is {kind}; an example has one label, a name or a number")
+
+
+def class_name(label: bool | int | float | str) -> str:
+    """The name of the class that a label stands for: 1.0, as a table with gaps has it, is 1."""
+    return str(int(label)) if isinstance(label, float) and label.is_integer() else str(label)
+
+
+def as_number(value: object) -> int | float | None:
+    """The finite number that a value is or spells; None where it is none, and True and False are none."""
+    if isinstance(value, str) and _NUMBER.fullmatch(value.strip()):
+        text = value.strip()
+        value = int(text) if text.lstrip("+-").isdigit() else float(text)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        return None
+    return value

@@ -1,0 +1,65 @@
+"""Rows of a file or data set whose columns are known, with the names of its classes."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+from .text_files import Row, Rows, file_extension, open_parquet, read_rows
+
+
+@dataclass(frozen=True)
+class Table:
+    """The rows of one split, as they stand in a file or a data set.
+
+    Attributes:
+        name: What messages call it.
+        read: Gives the rows, all columns or the given ones, and the location of each. A class that the data name
+            has its name and not its index.
+        class_names: The names of the classes, by index, of each column for which the data name them.
+        has_types: Whether values have the types of their columns; in tables of text all are texts.
+    """
+
+    name: str
+    read: Callable[[Sequence[str] | None], Rows]
+    class_names: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    has_types: bool = True
+
+
+def file_table(path: Path) -> Table:
+    """The rows of a file.
+
+    Raises:
+        ValueError: It has an unsupported extension, or is a broken Parquet file.
+    """
+    if file_extension(path) != ".parquet":
+        return Table(str(path), partial(read_rows, path), has_types="json" in file_extension(path))
+    with open_parquet(path) as opened:
+        names = _class_names(opened.schema_arrow.metadata or {})
+    return Table(str(path), lambda columns: with_class_names(read_rows(path, columns), names), names)
+
+
+def with_class_names(rows: Rows, class_names: Mapping[str, Sequence[str]]) -> Rows:
+    """Rows, as `name_classes` gives each."""
+    return ((location, name_classes(row, class_names)) for location, row in rows)
+
+
+def name_classes(row: Row, class_names: Mapping[str, Sequence[str]]) -> Row:
+    """Put the class's own name instead of its index, for the order of the classes may be another there."""
+    named = {
+        column: names[row[column]]
+        for column, names in class_names.items()
+        if isinstance(row.get(column), int) and 0 <= row[column] < len(names)
+    }
+    return {**row, **named} if named else row
+
+
+def _class_names(metadata: Mapping[bytes, bytes]) -> dict[str, Sequence[str]]:
+    """The classes of each column that is a `ClassLabel` of `datasets`, which writes them into a file's schema."""
+    features = json.loads(metadata.get(b"huggingface", b"{}")).get("info", {}).get("features", {})
+    return {
+        column: feature["names"]
+        for column, feature in features.items()
+        if isinstance(feature, dict) and feature.get("_type") == "ClassLabel"
+    }
