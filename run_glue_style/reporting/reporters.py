@@ -9,19 +9,11 @@ from .model_card import PICTURE, write_card
 
 logger = logging.getLogger(__name__)
 
-_DRAWN_EXAMPLES = 3
-
 
 def draw_attention_of_examples(run: FinishedRun) -> None:
     """Draw where the model's attention looks in some examples of the validation split."""
-    # Examples far apart: neighbours share a premise in SNLI.
-    chosen = run.examples.select(range(0, len(run.examples), -(-len(run.examples) // _DRAWN_EXAMPLES)))
     try:
-        drawn = [
-            row
-            for example in chosen
-            for row in drawn_sentences(run.model, run.tokenizer, *(example[column] for column in run.task.text_columns))
-        ]
+        drawn = [row for texts in run.shown_texts for row in drawn_sentences(run.model, run.tokenizer, *texts)]
         draw_attention(drawn, run.folder / PICTURE)
     except ValueError as error:  # such as a sentence without words: the model is what counts
         logger.warning(f"There is no picture of the attention: {error}")

@@ -13,7 +13,8 @@ from run_glue_style.tasks.task import Task
 
 from .arguments import parse_arguments
 from .interruption import Interrupted
-from .run import Reporter, train_and_evaluate
+from .labelled_run import train_task
+from .run import Reporter
 
 logger = logging.getLogger(__name__)
 
@@ -62,9 +63,9 @@ def run_task(
 
     Raises:
         SystemExit: The command line has a mistake.
-        ValueError: As `make_task` and `train_and_evaluate`.
+        ValueError: As `make_task` and `train_task`.
     """
     data, model, recipe, run, overrides = parse_arguments(
         [data_arguments], description, default_setting=default_setting
     )
-    train_and_evaluate(make_task(data), model, recipe, run, overrides, reporters)
+    train_task(make_task(data), model, recipe, run, overrides, reporters)

@@ -6,17 +6,16 @@ import sys
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from accelerate import Accelerator
 from safetensors.torch import save
+from torch import Tensor
 from transformers import PreTrainedModel
 
 from run_glue_style.tasks.task import Task
 
-from .data import LabelledData, TokenizedData, short_examples
 from .environment import environment
-from .model import vectors_path
 from .objective import Metrics
 from .progress import Progress
 from .recipe import ModelArguments, RunArguments, TrainingRecipe
@@ -26,16 +25,15 @@ _SHOWN_CLASSES = 12
 
 
 def run_identity(
-    task: Task,
     arguments: ModelArguments,
     recipe: TrainingRecipe,
     run: RunArguments,
     model: PreTrainedModel,
-    data: LabelledData,
+    data: Mapping[str, Mapping[str, Any]],
     accelerator: Accelerator,
 ) -> dict[str, Any]:
     """All that the weights of a run depend on, as JSON: a checkpoint with another identity is another run's."""
-    table = model.get_parameter("dsa.embed_tokens.weight")
+    table = cast(Tensor, model.get_input_embeddings().weight)
     return {
         "model": {key: value for key, value in model.config.to_dict().items() if key != "transformers_version"},
         "start": arguments.model_name_or_path or "fresh weights",
@@ -44,39 +42,27 @@ def run_identity(
         "seed": run.seed,
         "mixed_precision": accelerator.mixed_precision,
         "processes": accelerator.num_processes,
-        "data": {
-            name: {"examples": len(split), "sha256": task.fingerprint(split)} for name, split in data.splits.items()
-        },
+        "data": dict(data),
     }
 
 
 def collect_results(
-    task: Task,
+    facts: Mapping[str, Any],
     arguments: ModelArguments,
     run: RunArguments,
     identity: Mapping[str, Any],
-    data: LabelledData,
-    examples: TokenizedData,
     progress: Progress,
     metrics: Mapping[str, Metrics],
     trained_parameters: int,
     total_seconds: float,
 ) -> dict[str, Any]:
-    """The contents of all_results.json."""
-    vectors = vectors_path(task, arguments)
+    """The contents of all_results.json; `facts` are what a task adds to what every run tells."""
     return {
-        "task": task.name,
+        **facts,
         "setting": arguments.setting,
         "recipe_name": run.recipe or arguments.setting,
-        "source": task.source,
-        "vectors": vectors.name if vectors is not None else None,
         "trained_parameters": trained_parameters,
         "metrics": dict(metrics),
-        "texts": {
-            split: {column: asdict(stats) for column, stats in columns.items()}
-            for split, columns in examples.truncation.items()
-        },
-        "shown_examples": short_examples(data.splits[data.validation[0]], task.text_columns),
         "best_step": progress.best["step"] if progress.best else None,
         "steps": progress.step,
         "command": [Path(sys.argv[0]).name, *sys.argv[1:]],

@@ -1,33 +1,28 @@
-"""A whole run of a task: data -> model -> training -> results, one folder at the end."""
+"""A whole run: what a task prepared -> training -> results, one folder at the end."""
 
 import logging
 import shutil
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
-import evaluate
-import numpy as np
 from accelerate import Accelerator
-from datasets import Dataset, disable_progress_bars
+from datasets import disable_progress_bars
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from transformers.utils import logging as transformers_logging
 
 from modeling_dsa.files.model_files import replaced_model
 from modeling_dsa.files.replacing import write_json
 from modeling_dsa.hub.publishing import PLACEHOLDER
-from run_glue_style.tasks.task import Task
 
 from .accelerator import make_accelerator
-from .data import LabelledData, TokenizedData, load_data, tokenize_data, truncation_sentence
 from .engine import Trainer
 from .hub import HubRun
-from .model import check_model_arguments, has_fresh_head, make_model
-from .objective import Classification, Metrics, Objective, Regression, metric_value
+from .objective import Objective
 from .recipe import ModelArguments, RunArguments, TrainingRecipe
-from .results import RESULTS, collect_results, run_identity, summary
+from .results import RESULTS, collect_results, run_identity
 
 logger = logging.getLogger(__name__)
 
@@ -35,45 +30,78 @@ TRACKER = "tracker"
 
 
 @dataclass(frozen=True)
+class PreparedRun:
+    """What a task makes of its options and data, on all processes alike.
+
+    Attributes:
+        model: To be trained.
+        tokenizer: Its tokenizer.
+        objective: The loss and the metrics.
+        train_examples: As the trainer takes them.
+        evaluated: All other splits by name, as the trainer takes them.
+        validation: Names of those that are evaluated during the training; the first one chooses the best weights.
+        data: How many `examples` each split has, with the `sha256` of their contents, and what else of the data the
+            weights depend on, as JSON.
+        facts: What else all_results.json tells, as JSON: `task`, `source` and `vectors` among it.
+        shown_texts: The texts of some examples, for people. (examples, texts of an example)
+        description: What is trained on what, for people.
+        summary: From the contents of all_results.json and the run's folder to its closing words.
+        groups: The group of each training example, where examples of a group shall stand in one batch. (examples,)
+    """
+
+    model: PreTrainedModel
+    tokenizer: PreTrainedTokenizerBase
+    objective: Objective
+    train_examples: Any
+    evaluated: Mapping[str, Any]
+    validation: Sequence[str]
+    data: Mapping[str, Mapping[str, Any]]
+    facts: Mapping[str, Any]
+    shown_texts: Sequence[Sequence[str]]
+    description: str
+    summary: Callable[[Mapping[str, Any], Path], str]
+    groups: Sequence[int] | None = None
+
+
+@dataclass(frozen=True)
 class FinishedRun:
     """What a reporter can read of a run whose folder is about to be complete.
 
     Attributes:
-        task: What was trained.
         model: With its best weights.
         tokenizer: Its tokenizer.
-        examples: The validation split that chose them.
+        shown_texts: As in `PreparedRun`.
         folder: Where the reporter writes: the model, its tokenizer and its all_results.json are in it.
         model_id: The model's name on the Hub, or one to be filled in.
     """
 
-    task: Task
     model: PreTrainedModel
     tokenizer: PreTrainedTokenizerBase
-    examples: Dataset
+    shown_texts: Sequence[Sequence[str]]
     folder: Path
     model_id: str
 
 
+Prepare: TypeAlias = Callable[[Accelerator], PreparedRun]
 Reporter: TypeAlias = Callable[[FinishedRun], None]
 
 
 def train_and_evaluate(
-    task: Task,
+    prepare: Prepare,
+    name: str,
     model_arguments: ModelArguments,
     recipe: TrainingRecipe,
     run: RunArguments,
-    overrides: dict[str, Any],
     reporters: Sequence[Reporter] = (),
 ) -> dict[str, Any]:
     """Do a whole run and return the contents of its all_results.json.
 
     Args:
-        task: What is trained.
+        prepare: Reads the data and makes the model. Every process calls it.
+        name: Of the task: the run's folder is called so where neither setting nor model has a name.
         model_arguments: Which model.
         recipe: How it is trained.
         run: Where and how it runs.
-        overrides: Fields of DSAConfig in place of the setting's or the model's.
         reporters: Each writes into the run's folder before the folder is complete.
 
     Raises:
@@ -82,113 +110,72 @@ def train_and_evaluate(
     """
     output_dir = (
         run.output_dir
-        or Path("runs") / Path(model_arguments.setting or model_arguments.model_name_or_path or task.name).name
+        or Path("runs") / Path(model_arguments.setting or model_arguments.model_name_or_path or name).name
     )
     if (output_dir / RESULTS).exists() and not run.overwrite_output_dir:
         raise ValueError(
             f"{output_dir} holds a finished run: give --overwrite_output_dir to replace it, or another --output_dir."
         )
-    recipe = replace(recipe, metric_for_best_model=recipe.metric_for_best_model or task.metric_for_best_model)
     accelerator = make_accelerator(run, output_dir)
     if not accelerator.is_main_process:
         logging.getLogger().setLevel(logging.ERROR)
         disable_progress_bars()
     transformers_logging.disable_progress_bar()
     try:
-        return _train_and_evaluate(task, model_arguments, recipe, run, overrides, reporters, output_dir, accelerator)
+        return _train_and_evaluate(prepare, model_arguments, recipe, run, reporters, output_dir, accelerator)
     finally:
         accelerator.end_training()
 
 
 def _train_and_evaluate(
-    task: Task,
+    prepare: Prepare,
     model_arguments: ModelArguments,
     recipe: TrainingRecipe,
     run: RunArguments,
-    overrides: dict[str, Any],
     reporters: Sequence[Reporter],
     output_dir: Path,
     accelerator: Accelerator,
 ) -> dict[str, Any]:
     started, is_main = time.perf_counter(), accelerator.is_main_process
-    check_model_arguments(task, model_arguments)
-    objective = make_objective(task, recipe)
     hub = HubRun(run) if run.push_to_hub and is_main else None
-    with accelerator.main_process_first():
-        data = load_data(task, run.max_train_samples)
-        model, tokenizer = make_model(task, model_arguments, overrides, data.texts, run.seed, is_main)
-    if isinstance(objective, Regression):
-        labels = np.asarray(data.splits["train"]["label"][:])  # (examples,)
-        objective = replace(objective, center=float(labels.mean()), scale=float(labels.std()) or 1.0)
-        objective.start(model, has_fresh_head(task, model_arguments))
-    with accelerator.local_main_process_first():  # the others of its machine find the file
-        examples = tokenize_data(task, data, tokenizer, model.config.max_sentence_tokens, is_main)
-    identity = run_identity(task, model_arguments, recipe, run, model, data, accelerator)
+    prepared = prepare(accelerator)
+    model = prepared.model
+    identity = run_identity(model_arguments, recipe, run, model, prepared.data, accelerator)
     trained_parameters = model.num_parameters(only_trainable=True)
-    _say_what_is_trained(task, data, examples, trained_parameters, model.config.max_sentence_tokens)
+    logger.info(f"{prepared.description}; {trained_parameters:,} trained parameters.")
     _open_folder(output_dir, run, accelerator)
     trainer = Trainer(
         accelerator=accelerator,
         model=model,
-        tokenizer=tokenizer,
-        train_examples=examples.splits["train"],
-        validation_splits={name: examples.splits[name] for name in data.validation},
-        objective=objective,
+        tokenizer=prepared.tokenizer,
+        train_examples=prepared.train_examples,
+        validation_splits={name: prepared.evaluated[name] for name in prepared.validation},
+        objective=prepared.objective,
         recipe=recipe,
         run=run,
         output_dir=output_dir,
         identity=identity,
-        groups=examples.groups,
+        groups=prepared.groups,
         on_checkpoint=hub.push_checkpoint if hub is not None and run.hub_strategy == "every_save" else None,
     )
     progress = trainer.train()
-    metrics = {name: trainer.evaluate(examples.splits[name]) for name in data.evaluated}
+    metrics = {name: trainer.evaluate(examples) for name, examples in prepared.evaluated.items()}
     results = collect_results(
-        task, model_arguments, run, identity, data, examples, progress, metrics, trained_parameters,
+        prepared.facts, model_arguments, run, identity, progress, metrics, trained_parameters,
         time.perf_counter() - started,
     )  # fmt: skip
-    objective.finish(trainer.unwrapped_model())
+    trained = trainer.unwrapped_model()
+    prepared.objective.finish(trained)
     if is_main:
         model_id = hub.repo_id if hub is not None else f"{PLACEHOLDER}{output_dir.resolve().name}"
         with replaced_model(output_dir) as folder:
-            chosen_by = data.splits[data.validation[0]]
-            finished = FinishedRun(task, trainer.unwrapped_model(), tokenizer, chosen_by, folder, model_id)
+            finished = FinishedRun(trained, prepared.tokenizer, prepared.shown_texts, folder, model_id)
             _save(finished, results, reporters)
-        logger.info(summary(task, results, output_dir))
+        logger.info(prepared.summary(results, output_dir))
     trainer.finish()
     if hub is not None:
         hub.push(output_dir)
     return results
-
-
-def make_objective(task: Task, recipe: TrainingRecipe) -> Objective:
-    """The loss of a task's labels, and its metrics.
-
-    Raises:
-        ValueError: No metric has the name of `metric_for_best_model`, or the recipe smooths labels that are numbers.
-    """
-    metric = evaluate.combine(list(task.metrics))
-
-    def compute(predictions: np.ndarray, references: np.ndarray) -> Metrics:
-        scores: Metrics = metric.compute(predictions=predictions.tolist(), references=references.tolist())
-        return scores
-
-    labels = np.asarray([0, 1], np.float32 if task.is_regression else np.int64)
-    name = recipe.metric_for_best_model or task.metric_for_best_model
-    metric_value(compute(labels, labels), name)
-    if not task.is_regression:
-        return Classification(compute, name, recipe.label_smoothing)
-    if recipe.label_smoothing:
-        raise ValueError("--label_smoothing is for classes, and these labels are numbers: leave it at 0.")
-    return Regression(compute, name)
-
-
-def _say_what_is_trained(
-    task: Task, data: LabelledData, examples: TokenizedData, trained_parameters: int, max_tokens: int | None
-) -> None:
-    counts = ", ".join(f"{len(split):,} {name}" for name, split in data.splits.items())
-    logger.info(f"{task.source}: {counts} examples; {trained_parameters:,} trained parameters.")
-    logger.info(truncation_sentence(examples, max_tokens))
 
 
 def _open_folder(output_dir: Path, run: RunArguments, accelerator: Accelerator) -> None:

@@ -3,26 +3,24 @@
 from pathlib import Path
 
 import pytest
-from datasets import Dataset
 from small_models import small_config
 from small_runs import pairs, small_tokenizer
 
 from modeling_dsa import DSAForNLI
 from run_glue_style.reporting.reporters import draw_attention_of_examples, write_card_of_run
-from run_glue_style.run_nli import DataArguments, make_task
 from run_glue_style.training.run import FinishedRun
 
 
 def finished_run(folder: Path, first_premise: str, model_id: str) -> FinishedRun:
-    examples = [*pairs("validation")[:9]]
-    examples[0] = examples[0] | {"premise": first_premise}
+    texts = [[row["premise"], row["hypothesis"]] for row in pairs("validation")[:3]]
+    texts[0][0] = first_premise
     model, tokenizer = (
         DSAForNLI(small_config(vocab_size=len(small_tokenizer()), sentences_per_example=2)),
         small_tokenizer(),
     )
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
-    return FinishedRun(make_task(DataArguments()), model, tokenizer, Dataset.from_list(examples), folder, model_id)
+    return FinishedRun(model, tokenizer, texts, folder, model_id)
 
 
 def test_picture_and_card_are_written(tmp_path: Path) -> None:

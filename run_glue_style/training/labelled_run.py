@@ -1,0 +1,128 @@
+"""A run on labelled examples: a task's data, its classifier and its objective."""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from functools import partial
+from typing import Any
+
+import evaluate
+import numpy as np
+from accelerate import Accelerator
+from datasets import Dataset
+
+from run_glue_style.tasks.task import Task
+
+from .data import load_data, short_examples, tokenize_data, truncation_sentence
+from .model import check_model_arguments, has_fresh_head, make_model, vectors_path
+from .objective import Classification, Metrics, Objective, Regression, metric_value
+from .recipe import ModelArguments, RunArguments, TrainingRecipe
+from .results import summary
+from .run import PreparedRun, Reporter, train_and_evaluate
+
+logger = logging.getLogger(__name__)
+
+_DRAWN_EXAMPLES = 3
+
+
+def train_task(
+    task: Task,
+    model_arguments: ModelArguments,
+    recipe: TrainingRecipe,
+    run: RunArguments,
+    overrides: dict[str, Any],
+    reporters: Sequence[Reporter] = (),
+) -> dict[str, Any]:
+    """Do a whole run of a task and return the contents of its all_results.json.
+
+    Args:
+        task: What is trained.
+        model_arguments: Which model.
+        recipe: How it is trained.
+        run: Where and how it runs.
+        overrides: Fields of DSAConfig in place of the setting's or the model's.
+        reporters: Each writes into the run's folder before the folder is complete.
+
+    Raises:
+        ValueError: The options contradict each other or the data, or the Hub refuses the model.
+        NotPushedError: The run is finished and saved, but did not get to the Hub.
+    """
+    recipe = replace(recipe, metric_for_best_model=recipe.metric_for_best_model or task.metric_for_best_model)
+    check_model_arguments(task, model_arguments)
+    prepare = partial(_prepare, task, make_objective(task, recipe), model_arguments, overrides, run)
+    return train_and_evaluate(prepare, task.name, model_arguments, recipe, run, reporters)
+
+
+def _prepare(
+    task: Task,
+    objective: Objective,
+    arguments: ModelArguments,
+    overrides: dict[str, Any],
+    run: RunArguments,
+    accelerator: Accelerator,
+) -> PreparedRun:
+    is_main = accelerator.is_main_process
+    with accelerator.main_process_first():
+        data = load_data(task, run.max_train_samples)
+        model, tokenizer = make_model(task, arguments, overrides, data.texts, run.seed, is_main)
+    if isinstance(objective, Regression):
+        labels = np.asarray(data.splits["train"]["label"][:])  # (examples,)
+        objective = replace(objective, center=float(labels.mean()), scale=float(labels.std()) or 1.0)
+        objective.start(model, has_fresh_head(task, arguments))
+    with accelerator.local_main_process_first():  # the others of its machine find the file
+        examples = tokenize_data(task, data, tokenizer, model.config.max_sentence_tokens, is_main)
+    logger.info(truncation_sentence(examples, model.config.max_sentence_tokens))
+    vectors = vectors_path(task, arguments)
+    chosen_by = data.splits[data.validation[0]]
+    counts = ", ".join(f"{len(split):,} {name}" for name, split in data.splits.items())
+    return PreparedRun(
+        model=model,
+        tokenizer=tokenizer,
+        objective=objective,
+        train_examples=examples.splits["train"],
+        evaluated={name: examples.splits[name] for name in data.evaluated},
+        validation=data.validation,
+        data={name: {"examples": len(split), "sha256": task.fingerprint(split)} for name, split in data.splits.items()},
+        facts={
+            "task": task.name,
+            "source": task.source,
+            "vectors": vectors.name if vectors is not None else None,
+            "texts": {
+                split: {column: asdict(stats) for column, stats in columns.items()}
+                for split, columns in examples.truncation.items()
+            },
+            "shown_examples": short_examples(chosen_by, task.text_columns),
+        },
+        shown_texts=_distant_examples(chosen_by, task.text_columns),
+        description=f"{task.source}: {counts} examples",
+        summary=partial(summary, task),
+        groups=examples.groups,
+    )
+
+
+def _distant_examples(split: Dataset, columns: Sequence[str]) -> list[list[str]]:
+    """The texts of examples far apart: neighbours share a premise in SNLI."""
+    chosen = split.select(range(0, len(split), -(-len(split) // _DRAWN_EXAMPLES)))
+    return [[example[column] for column in columns] for example in chosen]
+
+
+def make_objective(task: Task, recipe: TrainingRecipe) -> Objective:
+    """The loss of a task's labels, and its metrics.
+
+    Raises:
+        ValueError: No metric has the name of `metric_for_best_model`, or the recipe smooths labels that are numbers.
+    """
+    metric = evaluate.combine(list(task.metrics))
+
+    def compute(predictions: np.ndarray, references: np.ndarray) -> Metrics:
+        scores: Metrics = metric.compute(predictions=predictions.tolist(), references=references.tolist())
+        return scores
+
+    labels = np.asarray([0, 1], np.float32 if task.is_regression else np.int64)
+    name = recipe.metric_for_best_model or task.metric_for_best_model
+    metric_value(compute(labels, labels), name)
+    if not task.is_regression:
+        return Classification(compute, name, recipe.label_smoothing)
+    if recipe.label_smoothing:
+        raise ValueError("--label_smoothing is for classes, and these labels are numbers: leave it at 0.")
+    return Regression(compute, name)
