@@ -4,6 +4,7 @@ import logging
 import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -19,6 +20,7 @@ from modeling_dsa.hub.publishing import PLACEHOLDER
 
 from .accelerator import make_accelerator
 from .engine import Trainer
+from .folder_lock import locked_folder
 from .hub import HubRun
 from .objective import Objective
 from .recipe import ModelArguments, RunArguments, TrainingRecipe
@@ -112,19 +114,25 @@ def train_and_evaluate(
         run.output_dir
         or Path("runs") / Path(model_arguments.setting or model_arguments.model_name_or_path or name).name
     )
-    if (output_dir / RESULTS).exists() and not run.overwrite_output_dir:
-        raise ValueError(
-            f"{output_dir} holds a finished run: give --overwrite_output_dir to replace it, or another --output_dir."
-        )
     accelerator = make_accelerator(run, output_dir)
     if not accelerator.is_main_process:
         logging.getLogger().setLevel(logging.ERROR)
         disable_progress_bars()
     transformers_logging.disable_progress_bar()
     try:
-        return _train_and_evaluate(prepare, model_arguments, recipe, run, reporters, output_dir, accelerator)
+        # The main process alone writes; where it is refused, the launcher ends the others.
+        with locked_folder(output_dir) if accelerator.is_main_process else nullcontext():
+            _refuse_finished(output_dir, run)
+            return _train_and_evaluate(prepare, model_arguments, recipe, run, reporters, output_dir, accelerator)
     finally:
         accelerator.end_training()
+
+
+def _refuse_finished(output_dir: Path, run: RunArguments) -> None:
+    if (output_dir / RESULTS).exists() and not run.overwrite_output_dir:
+        raise ValueError(
+            f"{output_dir} holds a finished run: give --overwrite_output_dir to replace it, or another --output_dir."
+        )
 
 
 def _train_and_evaluate(

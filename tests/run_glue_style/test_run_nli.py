@@ -38,6 +38,7 @@ from run_glue_style.run_nli import main
 from run_glue_style.tasks.labelled_examples import load_files
 from run_glue_style.tasks.metrics import ClassificationMetric
 from run_glue_style.tasks.nli import LABEL_NAMES, NLI
+from run_glue_style.training.folder_lock import locked_folder
 
 pytestmark = pytest.mark.usefixtures("datasets_cache")
 REPOSITORY = Path(__file__).parents[2]
@@ -310,6 +311,16 @@ def test_output_folder_that_is_a_file_is_refused(
     (tmp_path / "run").write_text("")
     assert run_nli(one_update(files, output_dir=tmp_path / "run")) == 2
     assert str(tmp_path / "run") in logged_error(caplog)
+
+
+def test_folder_of_a_run_that_is_under_way_is_refused(
+    tmp_path: Path, files: dict[str, Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    with locked_folder(tmp_path):
+        before = {path.name for path in tmp_path.iterdir()}
+        assert run_nli(one_update(files, output_dir=tmp_path, overwrite_output_dir=True)) == 2
+        assert {path.name for path in tmp_path.iterdir()} == before
+    assert f"in use by another run (process {os.getpid()} on {socket.gethostname()})" in logged_error(caplog)
 
 
 def test_nothing_is_half_written_when_saving_fails_and_the_same_command_ends_the_run(
