@@ -25,6 +25,7 @@ from .accelerator import derived_seed
 from .batch_norm import recalibrate_batch_norm, share_batch_norm
 from .checkpoints import Checkpoints
 from .interruption import Interrupted, catch_signals
+from .nonfinite import NonFiniteError, clip_gradient, is_finite_update, require_finite_weights, write_examples
 from .objective import Metrics, Objective, metric_value
 from .optimizer import make_optimizer, make_scheduler
 from .progress import Progress
@@ -109,6 +110,7 @@ class Trainer:
         Raises:
             Interrupted: The process was asked to stop (Ctrl-C or SIGTERM); a checkpoint is written.
             ValueError: The folder holds checkpoints of another run.
+            NonFiniteError: A loss, a gradient or weights are not finite.
         """
         resumed = self.checkpoints.resume()
         if resumed is not None:
@@ -124,6 +126,11 @@ class Trainer:
         with bar, catch_signals() as signals:
             while not self._is_over():
                 self._train_epoch(bar, signals)
+        if self.progress.best is None:
+            raise NonFiniteError(
+                f"No evaluation had a finite loss and {self.objective.metric_for_best_model}: there are no weights to "
+                "keep. Start anew with --overwrite_output_dir and a lower --learning_rate."
+            )
         best = self.checkpoints.load_best()
         with torch.no_grad():
             for name, tensor in self._trained_tensors().items():
@@ -207,24 +214,27 @@ class Trainer:
         self.model.train()
         examples = sum(self.batches.global_size(progress.batch + index) for index in range(len(batches)))
         loss, tokens = 0.0, 0
+        # A forward pass on broken numbers reaches the statistics of batch normalisation.
+        buffers = {name: buffer.clone() for name, buffer in self._buffers().items()} if self.run.skip_nonfinite else {}
         for number, batch in enumerate(batches, 1):
             loss += self._backward(batch, examples, synchronize=number == len(batches))
             ids = batch["input_ids"]  # (batch, tokens)
             tokens += int(((ids != self.tokenizer.pad_token_id) & (ids != self.tokenizer.sep_token_id)).sum())
             progress.batch += 1
-        if recipe.max_grad_norm:
-            accelerator.clip_grad_norm_(self.model.parameters(), recipe.max_grad_norm)
-        self.optimizer.step()
-        self.optimizer.zero_grad()
-        if not isinstance(self.scheduler, ReduceLROnPlateau):
-            self.scheduler.step()
-        if self.average is not None:
-            self.average.update()
-
+        norm = clip_gradient(accelerator, self.model, recipe.max_grad_norm)
         must_stop = bool(signals)
         if accelerator.num_processes > 1:
             sums = torch.tensor([loss / accelerator.num_processes, tokens, must_stop], device=accelerator.device)
             loss, tokens, must_stop = accelerator.reduce(sums, "sum").tolist()
+        if is_finite_update(accelerator, loss, norm):
+            self.optimizer.step()
+            if self.average is not None:
+                self.average.update()
+        else:
+            self._skip_or_stop(batches, buffers, loss, norm)
+        self.optimizer.zero_grad()
+        if not isinstance(self.scheduler, ReduceLROnPlateau):
+            self.scheduler.step()
         progress.count_update(loss, int(tokens), len(self.train_loader))
         return bool(must_stop)
 
@@ -239,6 +249,28 @@ class Trainer:
             loss = loss * (len(batch["labels"]) * accelerator.num_processes / examples)
             accelerator.backward(loss)
         return float(loss.detach())
+
+    def _skip_or_stop(
+        self, batches: Sequence[Batch], buffers: Mapping[str, torch.Tensor], loss: float, norm: float
+    ) -> None:
+        """Leave out an update whose loss or gradient is not finite, where the run may; write its examples.
+
+        Raises:
+            NonFiniteError: It may not, or not so many.
+        """
+        step, allowed = self.progress.step + 1, self.run.skip_nonfinite
+        found = f"Step {step}: the loss is {loss} and the norm of its gradient {norm}"
+        path = self.checkpoints.folder / f"nonfinite-step-{step}.json"
+        count = write_examples(path, self.accelerator, self.model, self.objective, self.tokenizer, batches)
+        if len(self.progress.skipped) == allowed:
+            raise NonFiniteError(
+                f"{found}; its {count} examples are in {path}. Fix them, give --skip_nonfinite N to skip up to N such "
+                "updates and resume from the last checkpoint, or start anew with a lower --learning_rate."
+            )
+        self.progress.skipped.append(step)
+        for name, buffer in self._buffers().items():
+            buffer.copy_(buffers[name])
+        logger.warning(f"{found}: update {len(self.progress.skipped)} of {allowed} that are skipped. See {path}.")
 
     @torch.inference_mode()
     def _evaluate(self, loader: DataLoader[Any]) -> Metrics:
@@ -263,6 +295,7 @@ class Trainer:
             chosen = next(iter(results.values()))
             value = metric_value(chosen, name)
             if progress.count_evaluation(name, value, chosen["loss"]):
+                require_finite_weights(self._trained_tensors(), progress.step)
                 self.checkpoints.save_best(self._trained_tensors())
         record: Metrics = {"step": progress.step, "train_loss": loss, "learning_rate": rate}
         for split, metrics in results.items():
@@ -273,6 +306,7 @@ class Trainer:
         bar.set_postfix({"loss": f"{loss:.3f}", name: f"{value:.4g}", "best": f"{best:.4g}"})
 
     def _save_checkpoint(self) -> None:
+        require_finite_weights(self._trained_tensors(), self.progress.step)
         self.checkpoints.save(self.progress.step)
         if self.accelerator.is_main_process and self.on_checkpoint is not None and self.progress.best is not None:
             self.on_checkpoint(self)
@@ -289,7 +323,10 @@ class Trainer:
     def _trained_tensors(self) -> dict[str, torch.Tensor]:
         model = self.unwrapped_model()
         tensors = {name: tensor.data for name, tensor in model.named_parameters() if tensor.requires_grad}
-        return tensors | dict(model.named_buffers())
+        return tensors | self._buffers()
+
+    def _buffers(self) -> dict[str, torch.Tensor]:
+        return dict(self.unwrapped_model().named_buffers())
 
 
 def _require_examples(count: int, processes: int) -> None:

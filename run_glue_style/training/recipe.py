@@ -121,6 +121,9 @@ class RunArguments:
     checkpointing_steps: int | None = _option(
         None, "Updates between two checkpoints; default: one at each evaluation. An interrupt always leaves one."
     )
+    skip_nonfinite: int = _option(
+        0, "Updates whose loss or gradient is not finite that are skipped; one more stops the run."
+    )
     report_to: Literal["auto", "none", "tensorboard", "wandb", "trackio"] = _option(
         "auto", "Tracker; auto is tensorboard where it is installed."
     )
@@ -142,7 +145,7 @@ class RunArguments:
                 raise ValueError(f"--{name} does nothing without --push_to_hub: give that too.")
         if self.hub_model_id is not None:
             validate(self.hub_model_id)
-        _check_least(self, 0, "seed")
+        _check_least(self, 0, "seed", "skip_nonfinite")
         if self.seed >= 2**63:
             raise ValueError(f"seed must be below 2 ** 63, got {self.seed}.")
         _check_least(self, 1, "checkpointing_steps", "max_train_samples")

@@ -65,6 +65,7 @@ def collect_results(
         "metrics": dict(metrics),
         "best_step": progress.best["step"] if progress.best else None,
         "steps": progress.step,
+        "skipped_steps": progress.skipped,
         "command": [Path(sys.argv[0]).name, *sys.argv[1:]],
         "train_seconds": round(progress.seconds, 1),
         "total_seconds": round(total_seconds, 1),

@@ -22,6 +22,7 @@ from .accelerator import make_accelerator
 from .engine import Trainer
 from .folder_lock import locked_folder
 from .hub import HubRun
+from .nonfinite import finite_or_none
 from .objective import Objective
 from .recipe import ModelArguments, RunArguments, TrainingRecipe
 from .results import RESULTS, collect_results, run_identity
@@ -200,6 +201,6 @@ def _open_folder(output_dir: Path, run: RunArguments, accelerator: Accelerator) 
 def _save(run: FinishedRun, results: dict[str, Any], reporters: Sequence[Reporter]) -> None:
     run.model.save_pretrained(run.folder)
     run.tokenizer.save_pretrained(run.folder)
-    write_json(results, run.folder / RESULTS)
+    write_json(finite_or_none(results), run.folder / RESULTS)
     for report in reporters:
         report(run)

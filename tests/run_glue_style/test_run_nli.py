@@ -323,6 +323,19 @@ def test_folder_of_a_run_that_is_under_way_is_refused(
     assert f"in use by another run (process {os.getpid()} on {socket.gethostname()})" in logged_error(caplog)
 
 
+def test_training_that_blows_up_stops_and_names_step_and_examples(
+    tmp_path: Path, files: dict[str, Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    options = QUICK | files | {"output_dir": tmp_path, "learning_rate": 1e30, "max_grad_norm": 0, "warmup_ratio": 0}
+    assert run_nli(options | {"checkpointing_steps": 1}) == 2
+    path = tmp_path / "checkpoints" / "nonfinite-step-2.json"
+    assert re.search(f"Step 2: the loss is nan .* its 32 examples are in {path}", logged_error(caplog))
+    examples = json.loads(path.read_text())
+    assert len(examples) == 32
+    assert not any(example["prediction_is_finite"] for example in examples)
+    assert {path.name for path in tmp_path.iterdir()} == {"checkpoints"}
+
+
 def test_nothing_is_half_written_when_saving_fails_and_the_same_command_ends_the_run(
     tmp_path: Path, files: dict[str, Any], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

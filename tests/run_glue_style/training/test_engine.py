@@ -1,6 +1,7 @@
 """The training engine: what it trains, and that a run that was stopped ends like one that was not."""
 
 import itertools
+import math
 import os
 import signal
 import subprocess
@@ -21,6 +22,7 @@ from run_glue_style.training.accelerator import make_accelerator
 from run_glue_style.training.batch_norm import recalibrate_batch_norm
 from run_glue_style.training.engine import Trainer
 from run_glue_style.training.interruption import Interrupted
+from run_glue_style.training.nonfinite import NonFiniteError
 from run_glue_style.training.objective import Metrics
 from run_glue_style.training.recipe import RunArguments
 
@@ -525,3 +527,62 @@ def test_two_processes_train_one_model_and_resume_it_bit_for_bit(tmp_path: Path,
     assert same_tensors(resumed["weights"], first["weights"])
     assert resumed["history"] == first["history"]
     assert same_tensors(load("stopped.1")["weights"], first["weights"])
+
+
+def spoil_batch(trainer: Trainer, *numbers: int) -> None:
+    """Give training batches of these numbers, counted from 1, word vectors that are not finite."""
+    table = trainer.unwrapped_model().get_input_embeddings()
+    count = 0
+
+    def hook(_layer: nn.Module, _inputs: object, output: torch.Tensor) -> torch.Tensor:
+        nonlocal count
+        count += trainer.unwrapped_model().training
+        spoiled = trainer.unwrapped_model().training and count in numbers
+        return output * torch.nan if spoiled else output
+
+    table.register_forward_hook(hook)
+
+
+def test_update_that_is_not_finite_is_skipped_and_changes_nothing(tmp_path: Path) -> None:
+    trainer = small_trainer(tmp_path, run={"skip_nonfinite": 2}, num_train_epochs=1)
+    spoil_batch(trainer, 3, 4)
+    before: dict[str, torch.Tensor] = {}
+
+    def remember() -> None:
+        before.update({name: tensor.clone() for name, tensor in trainer.unwrapped_model().state_dict().items()})
+
+    def compare() -> None:
+        assert same_tensors(dict(trainer.unwrapped_model().state_dict()), before)
+        before["compared"] = torch.ones(1)
+
+    at_batch(trainer, 3, remember)
+    at_batch(trainer, 5, compare)
+    progress = trainer.train()
+    assert "compared" in before
+    assert progress.skipped == [3, 4]
+    assert progress.step == 7
+    assert all(np.isfinite(record["train_loss"]) for record in progress.history)
+    assert (tmp_path / "checkpoints" / "nonfinite-step-3.json").is_file()
+
+
+def test_one_more_update_that_is_not_finite_stops_the_run_which_skips_more_when_it_is_told_to(tmp_path: Path) -> None:
+    trainer = small_trainer(tmp_path, run={"skip_nonfinite": 1, "checkpointing_steps": 1})
+    spoil_batch(trainer, 3, 5)
+    with pytest.raises(NonFiniteError, match=r"Step 5: the loss is nan.* its 16 examples are in .*nonfinite-step-5"):
+        trainer.train()
+    resumed = small_trainer(tmp_path, run={"skip_nonfinite": 2, "checkpointing_steps": 1})
+    spoil_batch(resumed, 1)  # step 5 again
+    assert resumed.train().skipped == [3, 5]
+
+
+def test_weights_that_are_not_finite_are_not_kept(tmp_path: Path) -> None:
+    trainer = small_trainer(tmp_path, run={"checkpointing_steps": 2})
+
+    def spoil() -> None:
+        with torch.no_grad():
+            trainer.optimizer.param_groups[0]["lr"] = math.inf
+
+    at_batch(trainer, 4, spoil)
+    with pytest.raises(NonFiniteError, match=r"Step 4: the weights .* are not finite"):
+        trainer.train()
+    assert [path.name for path in (tmp_path / "checkpoints").glob("step-*")] == ["step-2"]

@@ -124,8 +124,9 @@ def test_metric_that_is_not_there_is_refused_with_those_that_are(name: str) -> N
         metric_value(metrics, name)
 
 
-def test_a_metric_that_is_not_a_number_is_never_the_best_for_long() -> None:
+def test_a_metric_or_loss_that_is_not_finite_is_never_best() -> None:
     progress = Progress()
-    values = [math.nan, math.nan, 0.1, math.nan, 0.2]  # the correlation with a constant is none
-    assert [progress.count_evaluation("pearson", value, 1.0) for value in values] == [True, False, True, False, True]
+    evaluations = [(math.nan, 1.0), (0.1, 1.0), (math.inf, 1.0), (0.3, math.nan), (0.2, 1.0)]
+    found = [progress.count_evaluation("pearson", value, loss) for value, loss in evaluations]
+    assert found == [False, True, False, False, True]
     assert progress.stale == 0
