@@ -131,12 +131,24 @@ class DSAConfigFields(PreTrainedConfig):
         0, "Samples of the prior at prediction; 0 takes its mean instead.", NOT_NEGATIVE
     )
 
+    projection_size: int | None = config_field(
+        None,
+        "Width of the sentence vector behind a linear layer without bias; None leaves the layer out, and the vector is "
+        "the pooling's.",
+        COUNT_OR_NONE,
+    )
+    word_shortcut: bool = config_field(
+        False,
+        "Add to the projected vector a linear map of a weighted mean of the sentence's word vectors, whose weights are "
+        "the softmax of a learnt linear score of each word vector. It needs `projection_size`.",
+    )
+
     sentences_per_example: Literal[1, 2] = config_field(1, "1 for a classifier of sentences, 2 for one of pairs.")
     pair_features: list[str] | tuple[str, ...] = config_field(
         ("first", "second", "difference", "product"),
         'What the classifier sees of a pair [p, h], in this order: "first" (p), "second" (h), '
         '"difference" (|p - h|), "product" (p * h) (these four are heuristic matching), "cosine" (of '
-        "p and h as a whole and, with several heads, of each head's part of them).",
+        "p and h as a whole and, with several heads and no projection, of each head's part of them).",
     )
     classifier_hidden_sizes: list[int] | tuple[int, ...] = config_field(
         (300, 300), "Widths of the classifier's hidden layers.", COUNTS
@@ -174,6 +186,11 @@ class DSAConfigFields(PreTrainedConfig):
             if bound is not None and not bound.holds(value):
                 shown = list(value) if isinstance(value, tuple) else value
                 raise ValueError(f"{field.name} must {bound.demand}, got {shown}.")
+
+    def validate_projection(self) -> None:
+        """The shortcut leads to the projected vector."""
+        if self.word_shortcut and self.projection_size is None:
+            raise ValueError("word_shortcut adds to the projected sentence vector: set projection_size, its width.")
 
     def validate_pair_features(self) -> None:
         """A pair has features, all of them known."""

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from .packing_dsa import Packing  # noqa: F401
     from .pairwise_dsa import PairwiseSelfAttention  # noqa: F401
     from .pooled_dsa import Pooled  # noqa: F401
+    from .shortcut_dsa import WordShortcut  # noqa: F401
     from .variational_dsa import PairwisePooling  # noqa: F401
 
 logger = logging.get_logger(__name__)
@@ -32,7 +33,8 @@ def _systems() -> tuple[dict[str, type[Encoder]], dict[str, type[Pooling]]]:
 
 @strict
 class DSAConfig(DSAConfigFields):
-    r"""Configuration of [`DSAModel`] and its heads: word vectors -> encoder -> pooling -> sentence vector.
+    r"""Configuration of [`DSAModel`] and its heads: word vectors -> encoder -> pooling (-> projection) -> sentence
+    vector.
 
     The defaults are *single DSA on SNLI* of Yoon, Lee and Lee, "Dynamic Self-Attention: Computing Attention over Words
     Dynamically for Sentence Embedding" (2018). Every encoder goes with every pooling, unless the reason that the error
@@ -72,11 +74,15 @@ class DSAConfig(DSAConfigFields):
     @property
     def classifier_input_size(self) -> int:
         """Width of what the classifier sees of an example."""
-        size, heads = self.sentence_embedding_size, self.num_attention_heads
+        size = self.sentence_embedding_size
         if self.sentences_per_example == 1:
             return size
-        cosines = 1 + heads if heads > 1 else 1
-        return sum(cosines if name == "cosine" else size for name in self.pair_features)
+        return sum(1 + self.compared_heads if name == "cosine" else size for name in self.pair_features)
+
+    @property
+    def compared_heads(self) -> int:
+        """Heads whose own parts of two vectors the feature "cosine" compares; 0 where parts are no heads'."""
+        return self.num_attention_heads if self.num_attention_heads > 1 and self.projection_size is None else 0
 
     @property
     def encoded_size(self) -> int:
@@ -85,10 +91,15 @@ class DSAConfig(DSAConfigFields):
         return encoders[self.encoder].output_size(self)
 
     @property
-    def sentence_embedding_size(self) -> int:
-        """Width of a sentence vector: m * d_o, or m * d_c for the poolings that sum the encoded tokens themselves."""
+    def pooled_size(self) -> int:
+        """Width of what the pooling gives: m * d_o, or m * d_c where it sums the encoded tokens themselves."""
         _, poolings = _systems()
         return poolings[self.pooling].output_size(self, self.encoded_size)
+
+    @property
+    def sentence_embedding_size(self) -> int:
+        """Width of a sentence vector: `projection_size` or, without one, `pooled_size`."""
+        return self.pooled_size if self.projection_size is None else self.projection_size
 
     @property
     def projection_dim(self) -> int:

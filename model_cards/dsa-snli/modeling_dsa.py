@@ -19,8 +19,10 @@ from .encoders_dsa import ENCODERS, DenseCNN
 from .folding_dsa import FoldedDenseCNN
 from .layers_dsa import dropout
 from .packing_dsa import Packing, pack, split_pairs
+from .pooled_dsa import Pooled
 from .poolings_dsa import POOLINGS
 from .repository_dsa import automatic_classes, write_repository_files
+from .shortcut_dsa import WordShortcut
 from .variational_dsa import INITIAL_LOG_STD, VariationalSelfAttention, without_samples
 
 if TYPE_CHECKING:
@@ -31,7 +33,6 @@ if TYPE_CHECKING:
     from .handler import EndpointHandler  # noqa: F401
     from .pairwise_dsa import PairwiseSelfAttention  # noqa: F401
     from .pipeline_dsa import SentenceEmbeddingPipeline  # noqa: F401
-    from .pooled_dsa import Pooled  # noqa: F401
     from .systems_dsa import Encoder, Pooling  # noqa: F401
     from .vectors_dsa import batch_vectors  # noqa: F401
 
@@ -40,14 +41,15 @@ if TYPE_CHECKING:
 class DSAModelOutput(ModelOutput):
     """Output of [`DSAModel`].
 
-    Padding, separators and tokens that the model does not read have 0 in every field that is laid out by tokens.
+    Padding, separators and tokens that the model does not read have 0 in every field that is laid out by tokens. The
+    width of a sentence vector is `config.sentence_embedding_size`.
 
     Attributes:
         last_hidden_state: Encoded tokens x_i^c. (batch, tokens, d_c)
-        pooler_output: Vector of each example's sentence, of its first where examples are pairs. (batch, m * d_o)
-        second_pooler_output: Vector of the second sentence, where examples are pairs. (batch, m * d_o)
+        pooler_output: Vector of each example's sentence, of its first where examples are pairs. (batch, width)
+        second_pooler_output: Vector of the second sentence, where examples are pairs. (batch, width)
         vector_samples: Vectors under each sample of the latent variable, whose mean the two above are, where there are
-            several. (samples, batch, 1 or 2, m * d_c)
+            several. (samples, batch, 1 or 2, width)
         hidden_states: When asked: the word vectors, what the encoder computes on the way, and `last_hidden_state`.
             Each (batch, tokens, its width)
         attentions: When asked: the attention weights, one tensor for each routing iteration. Over the tokens of one
@@ -114,7 +116,10 @@ class DSAPreTrainedModel(PreTrainedModel):
     input_modalities = "text"
     supports_gradient_checkpointing = True  # of the encoder: branches, or layers
     # They read each other's weights, or run on lists of tokens that no hook could move between devices.
-    _no_split_modules = [kind.__name__ for kind in (*ENCODERS.values(), *POOLINGS.values())] + ["ClassifierLayer"]
+    _no_split_modules = [kind.__name__ for kind in (*ENCODERS.values(), *POOLINGS.values())] + [
+        "ClassifierLayer",
+        "WordShortcut",
+    ]
 
     @torch.no_grad()
     def _init_weights(self, module: nn.Module) -> None:
@@ -138,6 +143,8 @@ class DSAPreTrainedModel(PreTrainedModel):
             for layer in module.layers_from_zero():
                 init.zeros_(layer.weight)
             init.constant_(module.log_std.bias, INITIAL_LOG_STD)
+        elif isinstance(module, WordShortcut):  # a plain mean at first
+            init.zeros_(module.score)
         else:
             super()._init_weights(module)
 
@@ -182,7 +189,8 @@ class DSAPreTrainedModel(PreTrainedModel):
         """Make prediction faster: what depends on one token alone becomes a table, and batch normalisation a product.
 
         Half of the encoder's multiplications go; vectors and logits stay the same to about 1e-6. The tables need
-        memory: 2,700 numbers a token for single DSA ([`FoldedDenseCNN`]). They are not saved, but the config remembers,
+        memory: 2,700 numbers a token for single DSA ([`FoldedDenseCNN`]), and with
+        `config.word_shortcut` those of a sentence vector. They are not saved, but the config remembers,
         and `from_pretrained` folds again. `unfold_embeddings()` undoes it, and so do `train()` and new weights or
         tokens that come through a method. Without effect where gradients are recorded, and on
         `inputs_embeds`, hidden states, compilation and export.
@@ -197,9 +205,11 @@ class DSAPreTrainedModel(PreTrainedModel):
         if self.training:
             raise ValueError("Folding is for prediction: call model.eval() first.")
         table = cast(Tensor, base.get_input_embeddings().weight)
-        if table.is_meta or any(weight.is_meta for weight in base.encoder.parameters()):
+        if any(weight.is_meta for weight in base.parameters()):
             raise ValueError("An offloaded model cannot be folded: load it whole.")
         base.folded = FoldedDenseCNN(cast(DenseCNN, base.encoder), table)
+        if base.shortcut is not None:
+            base.shortcut.fold(table)
         for module in self.modules():
             if isinstance(module, ClassifierLayer):
                 module.fold()
@@ -208,7 +218,10 @@ class DSAPreTrainedModel(PreTrainedModel):
     def unfold_embeddings(self) -> None:
         """Undo `fold_embeddings`; nothing, where it was not called."""
         self.config.fold_embeddings = False
-        cast(DSAModel, self.base_model).folded = None
+        base = cast(DSAModel, self.base_model)
+        base.folded = None
+        if base.shortcut is not None:
+            base.shortcut.unfold()
         for module in self.modules():
             if isinstance(module, ClassifierLayer):
                 module.folded_weight = module.folded_bias = None
@@ -230,17 +243,26 @@ class DSAPreTrainedModel(PreTrainedModel):
 
 
 class DSAModel(DSAPreTrainedModel):
-    """Sentence encoder: word table, encoder and pooling, the last two by their names in the config."""
+    """Sentence encoder: word table, encoder and pooling, the last two by their names in the config; then a projection,
+    where the config has one.
+    """
 
     _keys_to_ignore_on_load_unexpected = [r"^classifier\."]  # noqa: RUF012  (a head's folder is a model's folder too)
 
     def __init__(self, config: DSAConfig) -> None:
         config.validate_encoder()  # a field that was set since the config was made
         config.validate_pooling()
+        config.validate_projection()
         super().__init__(config)
         self.embed_tokens: nn.Module = nn.Embedding(config.vocab_size, config.embedding_size, config.pad_token_id)
         self.encoder = ENCODERS[config.encoder](config)
         self.pooling = POOLINGS[config.pooling](config, config.encoded_size)
+        self.projection: nn.Linear | None = None
+        self.shortcut: WordShortcut | None = None
+        if config.projection_size is not None:
+            self.projection = nn.Linear(config.pooled_size, config.projection_size, bias=False)
+            if config.word_shortcut:
+                self.shortcut = WordShortcut(config.embedding_size, config.projection_size)
         self.folded: FoldedDenseCNN | None = None
         self.post_init()
         self.apply_freezing()
@@ -259,7 +281,7 @@ class DSAModel(DSAPreTrainedModel):
     def sentence_vectors(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
         """The vectors of sentences, the same ones each time: a variational pooling takes its prior's mean.
 
-        (batch, tokens) twice -> (batch, m * d_o)
+        (batch, tokens) twice -> (batch, width)
         """
         with without_samples():
             outputs = self(input_ids, attention_mask=attention_mask, output_tokens=False, return_dict=True)
@@ -307,18 +329,18 @@ class DSAModel(DSAPreTrainedModel):
             raise ValueError("Give either input_ids or inputs_embeds, and not both.")
 
         index, packing = self._pack(input_ids, attention_mask, token_type_ids, inputs_embeds)
-        states: list[Tensor] = []
         if self._can_look_up(inputs_embeds, output_hidden_states):
-            folded = cast(FoldedDenseCNN, self.folded)
-            encoded = folded(cast(Tensor, input_ids).flatten()[index], packing)  # (N, d_c)
+            encoded, shortcut = self._look_up(cast(Tensor, input_ids).flatten()[index], packing)
+            states: list[Tensor] = []
         else:
             encoded, states = self._encode(input_ids, inputs_embeds, index, packing, output_hidden_states)
+            shortcut = None if self.shortcut is None else self.shortcut(states[0], packing)  # (U, width)
         if self.config.normalize_tokens:
             encoded = self._normalize(encoded)
         pooled = self.pooling(encoded, packing, labels)
 
-        samples = pooled.unpack()  # (samples, batch, 1 or 2, m * d_o)
-        vectors = samples.mean(0)  # (batch, 1 or 2, m * d_o)
+        samples = self._sentence_vectors(pooled, shortcut, packing)  # (samples, batch, 1 or 2, width)
+        vectors = samples.mean(0)  # (batch, 1 or 2, width)
         hidden_states = attentions = attentions_std = None
         if output_hidden_states:
             hidden_states = tuple(packing.unpack_tokens(hidden) for hidden in (*states, encoded))
@@ -370,6 +392,11 @@ class DSAModel(DSAPreTrainedModel):
         needs_encoder = inputs_embeds is not None or output_hidden_states or torch.is_grad_enabled()
         return self.folded is not None and not needs_encoder and not torch.compiler.is_compiling()
 
+    def _look_up(self, ids: Tensor, packing: Packing) -> tuple[Tensor, Tensor | None]:
+        """Ids of packed tokens (N,) -> encoded tokens (N, d_c) and what the shortcut adds to the vectors, (U, width)"""
+        encoded = cast(FoldedDenseCNN, self.folded)(ids, packing)
+        return encoded, None if self.shortcut is None else self.shortcut.look_up(ids, packing)
+
     def _encode(
         self,
         input_ids: Tensor | None,
@@ -386,6 +413,14 @@ class DSAModel(DSAPreTrainedModel):
         tokens = dropout(embedded, self.config.embedding_dropout, self.training)
         encoded, states = self.encoder(tokens, packing, output_hidden_states)
         return encoded, [tokens, *states]
+
+    def _sentence_vectors(self, pooled: Pooled, shortcut: Tensor | None, packing: Packing) -> Tensor:
+        """The pooling's vectors, projected, with what the shortcut adds, by example. (samples, batch, 1 or 2, width)"""
+        if self.projection is not None:
+            pooled.vectors = self.projection(pooled.vectors)
+        samples = pooled.unpack()
+        # The pooling may tell copies of a sentence apart; their words are the same.
+        return samples if shortcut is None else samples + packing.unpack_sentences(shortcut)
 
     def _normalize(self, encoded: Tensor) -> Tensor:
         """Give every encoded token the length `config.token_norm`. (N, d_c) -> (N, d_c)"""
@@ -437,7 +472,7 @@ class ClassifierLayer(nn.Linear):
 def pair_features(first: Tensor, second: Tensor, config: DSAConfig) -> Tensor:
     """What the classifier sees of pairs (heuristic matching, Section 4.1, and cosines), by `config.pair_features`.
 
-    (batch, m * d_o) twice -> (batch, config.classifier_input_size)
+    (batch, width) twice -> (batch, config.classifier_input_size)
     """
     parts = []
     for name in config.pair_features:
@@ -451,8 +486,8 @@ def pair_features(first: Tensor, second: Tensor, config: DSAConfig) -> Tensor:
             parts.append(first * second)
         else:
             parts.append(F.cosine_similarity(first, second)[:, None])
-            if config.num_attention_heads > 1:
-                shape = (config.num_attention_heads, -1)
+            if config.compared_heads:
+                shape = (config.compared_heads, -1)
                 parts.append(F.cosine_similarity(first.unflatten(1, shape), second.unflatten(1, shape), dim=-1))
     return torch.cat(parts, dim=-1)
 
@@ -552,11 +587,11 @@ class DSAForSequenceClassification(DSAPreTrainedModel):
 
     def _sampled_logits(self, outputs: DSAModelOutput) -> Tensor:
         """Scores of the classes under each sample of the sentences' vectors. (samples, batch, num_labels)"""
-        vectors = outputs.vector_samples  # (samples, batch, 1 or 2, m * d_o)
+        vectors = outputs.vector_samples  # (samples, batch, 1 or 2, width)
         if vectors is None:
             pair = (outputs.pooler_output, outputs.second_pooler_output)
             vectors = torch.stack([vector for vector in pair if vector is not None], dim=1)[None]
-        features = vectors[:, :, 0].flatten(0, 1)  # (samples * batch, m * d_o)
+        features = vectors[:, :, 0].flatten(0, 1)  # (samples * batch, width)
         if self.config.sentences_per_example == 2:
             features = pair_features(features, vectors[:, :, 1].flatten(0, 1), self.config)
         if not self.config.classifier_hidden_sizes:

@@ -72,6 +72,11 @@ def test_sentence_embedding_size_is_heads_times_head_size(heads: int, size: int,
         ({"kl_warmup_steps": -1}, "kl_warmup_steps must not be negative, got -1."),
         ({"num_prediction_samples": -1}, "num_prediction_samples must not be negative, got -1."),
         ({"max_sentence_tokens": 0}, "max_sentence_tokens must be at least 1, or none, got 0."),
+        ({"projection_size": 0}, "projection_size must be at least 1, or none, got 0."),
+        (
+            {"word_shortcut": True},
+            "word_shortcut adds to the projected sentence vector: set projection_size, its width.",
+        ),
         ({"classifier_hidden_sizes": [300, 0]}, "classifier_hidden_sizes must be positive, got [300, 0]."),
         ({"kernel_sizes": [3, 4]}, "kernel_sizes must be one or more odd numbers, got [3, 4]."),
         ({"kernel_sizes": []}, "kernel_sizes must be one or more odd numbers, got []."),
@@ -183,12 +188,16 @@ def test_what_fits_together_is_taken(changes: dict[str, Any]) -> None:
         ({"pooling": "variational", "num_attention_heads": 2}, 300, 600),
         ({"pooling": "static", "encoder": "none", "embedding_size": 50}, 50, 600),
         ({"pooling": "static", "num_attention_heads": 8, "attention_head_size": 300}, 300, 2400),
+        ({"num_attention_heads": 8, "projection_size": 384}, 300, 384),
     ],
     ids=str,
 )
-def test_the_width_of_a_sentence_vector_is_the_poolings(changes: dict[str, Any], encoded: int, sentence: int) -> None:
+def test_the_width_of_a_sentence_vector_is_the_poolings_or_the_projections(
+    changes: dict[str, Any], encoded: int, sentence: int
+) -> None:
     config = DSAConfig(**changes)
     assert (config.encoded_size, config.sentence_embedding_size) == (encoded, sentence)
+    assert config.projection_dim == sentence
 
 
 @pytest.mark.parametrize("kind", [*ENCODERS.values(), *POOLINGS.values()])

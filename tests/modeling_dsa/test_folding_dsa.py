@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from small_models import FIRST_TOKEN, VOCABULARY, join_pair, pad_rows, randomize, small_config
+from small_models import FIRST_TOKEN, PROJECTION_CASES, VOCABULARY, join_pair, pad_rows, randomize, small_config
 from torch import Tensor
 from transformers import AutoModel, AutoModelForSequenceClassification
 
@@ -22,6 +22,7 @@ CASES: dict[str, dict[str, Any]] = {
     "heads": {"num_attention_heads": 3},
     "static": {"pooling": "static"},
     "tokens of any length": {"normalize_tokens": False},
+    **PROJECTION_CASES,
 }
 ROWS = [
     join_pair([3, 4, 5], [6, 7]),

@@ -13,7 +13,16 @@ from typing import Any
 import accelerate
 import pytest
 import torch
-from small_models import ENCODER_CASES, EXAMPLE_PAIRS, POOLING_CASES, join_pair, pad_rows, randomize, small_config
+from small_models import (
+    ENCODER_CASES,
+    EXAMPLE_PAIRS,
+    POOLING_CASES,
+    PROJECTION_CASES,
+    join_pair,
+    pad_rows,
+    randomize,
+    small_config,
+)
 from torch import Tensor, nn
 from transformers import AutoModel, AutoModelForSequenceClassification
 from transformers.modeling_layers import GradientCheckpointingLayer
@@ -27,6 +36,7 @@ SYSTEMS: dict[str, dict[str, Any]] = {
     "dynamic": {},
     **ENCODER_CASES,
     **POOLING_CASES,
+    **PROJECTION_CASES,
     "variational, samples": {"pooling": "variational", "num_prediction_samples": 4, "num_training_samples": 3},
 }
 all_systems = pytest.mark.parametrize("changes", SYSTEMS.values(), ids=SYSTEMS.keys())
@@ -159,12 +169,16 @@ DEVICE_MAPS: dict[str, dict[str, str]] = {
         "dsa.embed_tokens": "cpu",
         "dsa.encoder": "disk",
         "dsa.pooling": "disk",
+        "dsa.projection": "disk",
+        "dsa.shortcut": "disk",
         "classifier": "disk",
     },
     "the words on disk": {
         "dsa.embed_tokens": "disk",
         "dsa.encoder": "cpu",
         "dsa.pooling": "cpu",
+        "dsa.projection": "cpu",
+        "dsa.shortcut": "cpu",
         "classifier": "cpu",
     },
     "the encoder on disk": {"dsa": "disk", "classifier": "cpu"},
@@ -191,7 +205,7 @@ def test_an_automatic_map_splits_no_encoder_and_no_pooling(saved: tuple[DSAForNL
         folder, device_map="auto", max_memory={"cpu": size // 2}, offload_folder=tmp_path / "offloaded"
     )
     assert "disk" in loaded.hf_device_map.values()
-    for part in ("dsa.encoder.", "dsa.pooling.", "classifier.0.", "classifier.1."):
+    for part in ("dsa.encoder.", "dsa.pooling.", "dsa.shortcut.", "classifier.0.", "classifier.1."):
         assert not any(module.startswith(part) for module in loaded.hf_device_map)
     assert_same(model, loaded)
 

@@ -18,6 +18,7 @@ from small_models import (
     FIRST_TOKEN,
     PAD,
     POOLING_CASES,
+    PROJECTION_CASES,
     SEP,
     VOCABULARY,
     join_pair,
@@ -54,6 +55,8 @@ CASES: dict[str, dict[str, Any]] = {
     "no hidden layer": {"classifier_hidden_sizes": []},
     **ENCODER_CASES,
     **POOLING_CASES,
+    **PROJECTION_CASES,
+    "cosine of a projection": {**PROJECTION_CASES["projection"], "pair_features": ["cosine", "first"]},
     "bilstm, structured": {**ENCODER_CASES["bilstm"], "pooling": "structured", "num_attention_heads": 2},
     "kim_cnn, max": {**ENCODER_CASES["kim_cnn"], "pooling": "max", "normalize_tokens": False},
     "bilstm, last, not normalised": {**POOLING_CASES["last"], "normalize_tokens": False},
@@ -65,9 +68,10 @@ POOLINGS: dict[str, dict[str, Any]] = {
     **{f"r={r} m={m}": {"routing_iterations": r, "num_attention_heads": m} for r in range(1, 6) for m in (1, 8)},
     **ENCODER_CASES,
     **POOLING_CASES,
+    **PROJECTION_CASES,
 }
-# One of each encoder and each pooling.
-SYSTEMS: dict[str, dict[str, Any]] = {"dynamic": {}, **ENCODER_CASES, **POOLING_CASES}
+# One of each encoder, each pooling and what may follow it.
+SYSTEMS: dict[str, dict[str, Any]] = {"dynamic": {}, **ENCODER_CASES, **POOLING_CASES, **PROJECTION_CASES}
 
 
 @cache
@@ -877,7 +881,7 @@ def test_what_a_checkpoint_lacks_is_initialised_as_in_a_new_model(changes: dict[
     whole.save_pretrained(tmp_path, state_dict={kept: whole.state_dict()[kept]})
     loaded, info = DSAForNLI.from_pretrained(tmp_path, output_loading_info=True)
     weights = loaded.state_dict()
-    zeros: tuple[str, ...] = ("bias", "running_mean", "num_batches_tracked", "pooling.step")
+    zeros: tuple[str, ...] = ("bias", "running_mean", "num_batches_tracked", "pooling.step", "shortcut.score")
     if config.pooling == "variational":
         zeros += ("posterior_mean.weight", "log_std.weight")
     persistent = {name for name, value in weights.items() if value.is_floating_point()}

@@ -26,7 +26,7 @@ class Sentence:
     between: list[list[Tensor]]  # what the encoder computes on the way, such as Phi_k(X^0): [layer][token] -> (width,)
     encoded: list[Tensor]  # X^c: [token] -> (d_c,)
     attentions: list[list[list[Tensor]]]  # a_ij: [iteration][head][token] -> ()
-    vector: Tensor  # z: (heads * width,)
+    vector: Tensor  # z: (heads * width,), or what the projection makes of it: (projection_size,)
 
 
 def read_weights(model: nn.Module) -> Weights:
@@ -41,7 +41,18 @@ def encode(weights: Weights, config: DSAConfig, tokens: Sequence[Tensor]) -> Sen
     if config.normalize_tokens:
         encoded = [config.token_norm * token / token.square().sum().sqrt() for token in encoded]
     attentions, vector = pool(weights, config, encoded)
-    return Sentence(between, encoded, attentions, vector)
+    return Sentence(between, encoded, attentions, project_vector(weights, config, vector, tokens))
+
+
+def project_vector(weights: Weights, config: DSAConfig, vector: Tensor, tokens: Sequence[Tensor]) -> Tensor:
+    """P z + S sum_i a_i x_i^0 with a = softmax_i(v . x_i^0), as far as the config asks for it."""
+    if config.projection_size is None:
+        return vector
+    vector = weights["projection.weight"] @ vector
+    if config.word_shortcut:
+        a = softmax([weights["shortcut.score"] @ token for token in tokens])
+        vector = vector + weights["shortcut.projection.weight"] @ weighted_sum(a, tokens, config.embedding_size)
+    return vector
 
 
 # Encoders
@@ -322,8 +333,9 @@ def classify(weights: Weights, config: DSAConfig, *vectors: Tensor) -> Tensor:
     features = vectors[0]
     if len(vectors) == 2:
         p, h = vectors
-        size = len(p) // config.num_attention_heads
-        starts = range(0, len(p), size) if size < len(p) else []
+        heads = 1 if config.projection_size is not None else config.num_attention_heads  # it mixes their parts
+        size = len(p) // heads
+        starts = range(0, len(p), size) if heads > 1 else []
         cosines = [cosine(p, h), *(cosine(p[start : start + size], h[start : start + size]) for start in starts)]
         of_pair = {
             "first": p,

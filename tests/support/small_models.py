@@ -37,6 +37,12 @@ POOLING_CASES: dict[str, dict[str, Any]] = {
         "num_attention_heads": 2,
     },
 }
+# What may follow the pooling.
+PROJECTION_CASES: dict[str, dict[str, Any]] = {
+    "projection": {"projection_size": 5, "num_attention_heads": 2},
+    "shortcut": {"projection_size": 5, "word_shortcut": True, "num_attention_heads": 2},
+    "shortcut, variational": {"projection_size": 5, "word_shortcut": True, "pooling": "variational"},
+}
 
 # Ids of pairs: copies of sentences, one sentence as premise and as hypothesis, sentences without tokens.
 EXAMPLE_PAIRS: list[tuple[list[int], list[int]]] = [

@@ -12,7 +12,16 @@ import onnx
 import onnxruntime
 import pytest
 import torch
-from small_models import ENCODER_CASES, POOLING_CASES, SEP, join_pair, pad_rows, randomize, small_config
+from small_models import (
+    ENCODER_CASES,
+    POOLING_CASES,
+    PROJECTION_CASES,
+    SEP,
+    join_pair,
+    pad_rows,
+    randomize,
+    small_config,
+)
 from small_repositories import Saved
 from torch import Tensor, nn
 
@@ -30,6 +39,7 @@ SYSTEMS: dict[str, dict[str, Any]] = {
     "three words": {"max_sentence_tokens": 3},
     **ENCODER_CASES,
     **POOLING_CASES,
+    **PROJECTION_CASES,
 }
 ROWS = [
     ([5, 6, 7, 8, 9], [10, 11]),
