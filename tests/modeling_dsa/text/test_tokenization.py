@@ -279,6 +279,78 @@ def test_time_is_linear(text: str) -> None:
         assert ids == [3] * 100_000
 
 
+@cache
+def open_tokenizer(lowercase: bool) -> WordTokenizer:
+    return build_tokenizer(["man", "un", "fünf", "愛", "🎃"], lowercase=lowercase, pieces=["##ing", "do"])
+
+
+LATIN = st.text(
+    st.characters(max_codepoint=0x24F)
+    | st.sampled_from("ǅɐʻʼᵫẞẵỳₐⅷⱠꜲꟃﬁＡ\u0301\u0345\u1ab0\u1dc4\u20d7\ufe20–—“…€½²™→\u200b"),
+    max_size=60,
+)
+
+
+@pytest.mark.parametrize("lowercase", [True, False])
+@settings(max_examples=100, deadline=None, derandomize=True)
+@given(text=LATIN)
+@example(text="https://www.x.org/?q=##ing#ing%20<>" + "ß" * 300)
+@example(text="aa" * 70 + "n't")
+def test_an_open_vocabulary_knows_all_text_in_latin_script(lowercase: bool, text: str) -> None:
+    encoded = open_tokenizer(lowercase)(text, return_offsets_mapping=True)
+    assert open_tokenizer(lowercase).unk_token_id not in encoded["input_ids"]
+    end_before = 0
+    for start, end in encoded["offset_mapping"]:
+        assert end_before <= end <= len(text)
+        assert start < end
+        end_before = end
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    {
+        "Man doing un-man": "man do ##ing un - man",
+        "fünf unman": "fünf un ##m ##a ##n",
+        "愛日 🎃🙏": "愛 [UNK] 🎃 [UNK]",
+        "man愛man": "man 愛 man",
+        "##ing #ing": "# # i ##n ##g # i ##n ##g",
+        "don't doing.": "do n ##' ##t do ##ing .",
+    }.items(),
+)
+def test_pieces_of_text(text: str, tokens: str) -> None:
+    assert words(open_tokenizer(True), text) == tokens.split()
+
+
+def test_a_long_word_is_cut_into_pieces() -> None:
+    ids = open_tokenizer(True)("ing" * 4000)["input_ids"]
+    assert open_tokenizer(True).unk_token_id not in ids
+    assert 4000 <= len(ids) <= 4800  # a few more than pieces, because of the cuts
+
+
+def test_an_open_vocabulary_has_its_ids_in_order_and_is_saved(tmp_path: Path) -> None:
+    tokenizer = open_tokenizer(True)
+    assert tokenizer.convert_ids_to_tokens(list(range(3, 10))) == ["man", "un", "fünf", "愛", "🎃", "##ing", "do"]
+    tokenizer.save_pretrained(tmp_path)
+    loaded = AutoTokenizer.from_pretrained(tmp_path)
+    assert type(loaded).__module__.startswith("transformers.")
+    texts = [*SPLITTING, "x" * 200]
+    expected = tokenizer(texts, texts[::-1], padding=True, return_offsets_mapping=True)
+    assert dict(loaded(texts, texts[::-1], padding=True, return_offsets_mapping=True)) == dict(expected)
+
+
+@pytest.mark.parametrize(
+    ("known", "pieces", "message"),
+    [
+        (["##a"], ["##b"], "'##a' at position 0 is spelled like a piece"),
+        (["a"], ["##"], "piece at position 0 is empty"),
+        (["a"], ["b", "a"], "piece 'a' comes twice, at positions 0 and 2"),
+    ],
+)
+def test_bad_pieces_are_refused(known: list[str], pieces: list[str], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        build_tokenizer(known, lowercase=True, pieces=pieces)
+
+
 def snli_texts() -> list[str]:
     parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow reads the SNLI part")
     table = parquet.read_table(DATA / "snli" / "train_57k.parquet", columns=["sentence1", "sentence2"])
