@@ -4,6 +4,7 @@ It needs no torch. It goes to the Hub with the model, whose pipeline uses it the
 """
 
 import itertools
+import operator
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -189,18 +190,18 @@ def encode_sentences(
     return vectors[0] if isinstance(sentences, str) else vectors
 
 
-def token_ids(tokenizer: Tokenizer, texts: Sequence[str], progress: bool = False) -> tuple[Integers, Integers]:
+def token_ids(tokenizer: Tokenizer, texts: Iterable[str], progress: bool = False) -> tuple[Integers, Integers]:
     """Tokenise texts, on all cores, to what is small in memory. Special tokens are read, and none added.
 
     Args:
         tokenizer: Its padding and truncation are switched off.
-        texts: Any number of them. Half of a UTF-16 surrogate pair, which is no character, is read as U+FFFD.
+        texts: Any number of them, read once. Half of a UTF-16 surrogate pair, which is no character, is read as U+FFFD.
         progress: Show a bar.
 
     Returns:
         Ids of all texts one after another, (tokens,), int32, and how many each text has, (texts,), int64.
     """
-    with tqdm(total=len(texts), desc="tokenising", unit=" texts", disable=not progress) as bar:
+    with tqdm(total=operator.length_hint(texts) or None, desc="tokenising", unit=" texts", disable=not progress) as bar:
         ids, _, lengths = _tokens(_encodings(tokenizer, texts, add_special_tokens=False, bar=bar), with_types=False)
     return ids, lengths
 
@@ -224,14 +225,14 @@ def _distinct(texts: Sequence[Text]) -> tuple[Integers, list[Text]]:
 
 
 def _encodings(
-    tokenizer: Tokenizer, texts: Sequence[Text], *, add_special_tokens: bool, bar: "tqdm[Any] | None" = None
+    tokenizer: Tokenizer, texts: Iterable[Text], *, add_special_tokens: bool, bar: "tqdm[Any] | None" = None
 ) -> Iterator[list[Encoding]]:
     """What the tokenizer makes of texts, in parts that fit in memory."""
     # What an earlier call of the tokenizer asked for stays with it.
     tokenizer.no_padding()
     tokenizer.no_truncation()
-    for start in range(0, len(texts), _TOKENIZED_AT_ONCE):
-        part = list(texts[start : start + _TOKENIZED_AT_ONCE])
+    remaining = iter(texts)
+    while part := list(itertools.islice(remaining, _TOKENIZED_AT_ONCE)):
         try:
             yield tokenizer.encode_batch_fast(part, add_special_tokens=add_special_tokens)
         except TypeError:  # it takes every string but those with half a surrogate pair

@@ -2,7 +2,7 @@
 
 import copy
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from os import PathLike
 from typing import TypeVar, cast
 
@@ -24,7 +24,7 @@ _ROWS_AT_ONCE = 1 << 13  # rows of the word table that are copied at once
 
 
 def vocabulary_from_texts(
-    path: str | PathLike[str], texts: Sequence[str], progress: bool = True
+    path: str | PathLike[str], texts: Iterable[str], progress: bool = True
 ) -> tuple[WordTokenizer, WordVectors]:
     """A tokenizer that knows every word of `texts`, and the vectors of those that the file has.
 
@@ -44,7 +44,7 @@ def vocabulary_from_texts(
     lowercase = _is_lower(read_vectors(path, max_words=_FIRST_WORDS, progress=False).words)
     words = count_words(texts, lowercase=lowercase)
     if not words:
-        raise ValueError(f"There is no word in the {len(texts):,} texts: give texts to take the vocabulary from.")
+        raise ValueError("There is no word in the texts: give texts to take the vocabulary from.")
     return _tokenizer(words, lowercase or _is_lower(words)), read_vectors(path, words=words, progress=progress)
 
 

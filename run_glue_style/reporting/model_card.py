@@ -90,7 +90,7 @@ def write_card(folder: Path, model_id: str) -> Path:
     results = _read_results(path) if path.is_file() else {}
     examples: Sequence[WidgetExample] = ()
     inputs = shown_inputs(kind_of(config, results), results)
-    if inputs and any(folder.glob("*.safetensors")):
+    if config.is_classifier and inputs and any(folder.glob("*.safetensors")):
         model = load_part("model", folder, DSAForSequenceClassification.from_pretrained)
         examples = widget_examples(model, load_part("tokenizer", folder, AutoTokenizer.from_pretrained), inputs)
     picture = PICTURE if (folder / PICTURE).is_file() else None

@@ -82,7 +82,11 @@ def _prepare(
         train_examples=examples.splits["train"],
         evaluated={name: examples.splits[name] for name in data.evaluated},
         validation=data.validation,
-        data={name: {"examples": len(split), "sha256": task.fingerprint(split)} for name, split in data.splits.items()},
+        identity={
+            "data": {
+                name: {"examples": len(split), "sha256": task.fingerprint(split)} for name, split in data.splits.items()
+            }
+        },
         facts={
             "task": task.name,
             "source": task.source,

@@ -1,6 +1,8 @@
 """The model of a run and its tokenizer: a setting with fresh weights, or a saved model."""
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +50,21 @@ def vectors_path(task: Task, arguments: ModelArguments) -> Path | None:
     return path
 
 
+@contextmanager
+def loading_errors(source: str | Path) -> Iterator[None]:
+    """Tell in one sentence why config or weights of `source` do not load in this block.
+
+    Raises:
+        ValueError: They do not.
+    """
+    try:
+        yield
+    except StrictDataclassError as error:
+        raise ValueError(one_line(error.__cause__ or error)) from error
+    except (OSError, RuntimeError) as error:
+        raise ValueError(f"{source} cannot be loaded: {one_line(error)}") from error
+
+
 def make_model(
     task: Task,
     arguments: ModelArguments,
@@ -73,15 +90,11 @@ def make_model(
     start = arguments.model_name_or_path
     source = start or setting_folder(arguments.setting or "")
     read_config(source)  # of another family's model it says so
-    try:
+    with loading_errors(source):
         config = DSAConfig.from_pretrained(source, **_labels(task), **overrides)
         config.validate()  # loading checks each field, but not how overrides fit together
         if start is not None:
             return _saved_model(task, arguments, config, seed), AutoTokenizer.from_pretrained(start)
-    except StrictDataclassError as error:
-        raise ValueError(one_line(error.__cause__ or error)) from error
-    except (OSError, RuntimeError) as error:
-        raise ValueError(f"{source} cannot be loaded: {one_line(error)}") from error
     path = vectors_path(task, arguments)
     assert path is not None
     vocabulary, vectors = vocabulary_from_texts(path, texts.all(), progress=show_progress)

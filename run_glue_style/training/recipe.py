@@ -72,6 +72,9 @@ class TrainingRecipe:
         "adamw", "adam and adadelta add weight_decay to the gradient (L2)."
     )
     learning_rate: float = _option(1e-3, "Highest learning rate.")
+    embedding_learning_rate: float | None = _option(
+        None, "Highest learning rate of the word table, where it is trained; default: that of all other weights."
+    )
     weight_decay: float = _option(0.01, "For adamw on weight matrices, for the others (L2) on all parameters.")
     max_grad_norm: float = _option(5.0, "Clip the gradient's norm; 0 clips nothing.")
     schedule: Literal["cosine", "linear", "constant", "plateau"] = _option(
@@ -94,6 +97,8 @@ class TrainingRecipe:
     def __post_init__(self) -> None:
         """Refuse values that mean nothing."""
         _check_positive(self, "num_train_epochs", "learning_rate")
+        if self.embedding_learning_rate is not None:
+            _check_positive(self, "embedding_learning_rate")
         _check_least(self, 2, "per_device_train_batch_size")  # batch normalisation cannot train on one example
         _check_least(self, 1, "per_device_eval_batch_size", "gradient_accumulation_steps", "max_train_steps")
         _check_least(self, 1, "plateau_patience", "evaluations_per_epoch")

@@ -29,7 +29,7 @@ def run_identity(
     recipe: TrainingRecipe,
     run: RunArguments,
     model: PreTrainedModel,
-    data: Mapping[str, Mapping[str, Any]],
+    of_task: Mapping[str, Any],
     accelerator: Accelerator,
 ) -> dict[str, Any]:
     """All that the weights of a run depend on, as JSON: a checkpoint with another identity is another run's."""
@@ -42,7 +42,7 @@ def run_identity(
         "seed": run.seed,
         "mixed_precision": accelerator.mixed_precision,
         "processes": accelerator.num_processes,
-        "data": dict(data),
+        **of_task,
     }
 
 

@@ -43,8 +43,8 @@ class PreparedRun:
         train_examples: As the trainer takes them.
         evaluated: All other splits by name, as the trainer takes them.
         validation: Names of those that are evaluated during the training; the first one chooses the best weights.
-        data: How many `examples` each split has, with the `sha256` of their contents, and what else of the data the
-            weights depend on, as JSON.
+        identity: What the weights depend on beside the options that all tasks share, as JSON: `data` among it, how many
+            `examples` each split has and the `sha256` of its contents.
         facts: What else all_results.json tells, as JSON: `task`, `source` and `vectors` among it.
         shown_texts: The texts of some examples, for people. (examples, texts of an example)
         description: What is trained on what, for people.
@@ -58,7 +58,7 @@ class PreparedRun:
     train_examples: Any
     evaluated: Mapping[str, Any]
     validation: Sequence[str]
-    data: Mapping[str, Mapping[str, Any]]
+    identity: Mapping[str, Any]
     facts: Mapping[str, Any]
     shown_texts: Sequence[Sequence[str]]
     description: str
@@ -149,7 +149,7 @@ def _train_and_evaluate(
     hub = HubRun(run) if run.push_to_hub and is_main else None
     prepared = prepare(accelerator)
     model = prepared.model
-    identity = run_identity(model_arguments, recipe, run, model, prepared.data, accelerator)
+    identity = run_identity(model_arguments, recipe, run, model, prepared.identity, accelerator)
     trained_parameters = model.num_parameters(only_trainable=True)
     logger.info(f"{prepared.description}; {trained_parameters:,} trained parameters.")
     _open_folder(output_dir, run, accelerator)

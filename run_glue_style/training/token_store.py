@@ -1,7 +1,7 @@
 """Token ids of texts in a memory-mapped Arrow file: tokenised once, by the first run on a machine that needs them."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -16,13 +16,13 @@ COLUMN = "input_ids"
 
 
 def tokenize_once(
-    tokenizer: PreTrainedTokenizerBase, texts: Sequence[str], folder: Path, progress: bool = False
+    tokenizer: PreTrainedTokenizerBase, texts: Iterable[str], folder: Path, progress: bool = False
 ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
     """What `token_ids` gives, from the file in `folder` that an earlier call left, or from a new one.
 
     Args:
         tokenizer: A fast tokenizer. No special tokens are added.
-        texts: Any number of texts.
+        texts: Any number of texts, read twice.
         folder: Of the files; each is named after the hash of its tokenizer and its texts. One may be deleted at any
             time, and a broken one is made again.
         progress: Show a bar where there is something to tokenise.
@@ -42,7 +42,7 @@ def tokenize_once(
         return _read(path)
 
 
-def _hash(tokenizer: PreTrainedTokenizerBase, texts: Sequence[str]) -> str:
+def _hash(tokenizer: PreTrainedTokenizerBase, texts: Iterable[str]) -> str:
     digest = hashlib.sha256(tokenizer.backend_tokenizer.to_str().encode())
     for text in texts:
         encoded = text.encode("utf-8", "surrogatepass")

@@ -1,0 +1,93 @@
+"""The options of distillation: teacher, texts, validation and losses."""
+
+import math
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar
+
+
+def _option(default: Any, text: str) -> Any:
+    return field(default=default, metadata={"help": text})
+
+
+@dataclass
+class TeacherArguments:
+    """The teacher, and the texts that it is given."""
+
+    _argument_group_name: ClassVar[str] = "teacher and texts"
+
+    texts: str | None = _option(
+        None,
+        "Sentences to learn from: .txt with one a line, .jsonl, .csv, .tsv or .parquet, each also with .gz behind; or "
+        "a data set's Hub id or folder.",
+    )
+    text_column: list[str] | None = _option(
+        None, "Column of the sentences, or the two columns of pairs; default: 'text', or the only one."
+    )
+    split: str | None = _option(None, "Split of a data set; default: the only one.")
+    teacher: str | None = _option(None, "Any sentence-transformers model, by folder or Hub id.")
+    teacher_vectors: Path | None = _option(
+        None,
+        "The teacher's vectors in place of the teacher: a .npy file (sentences, numbers), or a folder of such files in "
+        "the order of their names; rows in the order of the texts, of pairs first and second in turn.",
+    )
+    cache_dir: Path | None = _option(
+        None,
+        "Folder for the vectors that a teacher has computed, which later runs find; default: dsa-teacher in the cache "
+        "of datasets.",
+    )
+    validation_sentences: int = _option(
+        2000, "Texts that are held out, the same ones whatever the seed; their copies are left out of the training."
+    )
+    similarity_file: list[Path] | None = _option(
+        None,
+        "Pairs of sentences with a human score, such as STS-B's; the mean of the files' Spearman correlations chooses "
+        "the best weights.",
+    )
+
+    def __post_init__(self) -> None:
+        """Refuse values that mean nothing."""
+        columns = self.text_column
+        if columns is not None and (len(columns) > 2 or len(set(columns)) < len(columns)):
+            raise ValueError("--text_column takes one column, or the two different columns of pairs.")
+        if self.validation_sentences < 2:
+            raise ValueError(f"validation_sentences must be at least 2, got {self.validation_sentences}.")
+
+
+@dataclass
+class LossArguments:
+    """What is minimised: the sum of these losses, each with its weight."""
+
+    _argument_group_name: ClassVar[str] = "losses"
+
+    cosine_weight: float = _option(1.0, "1 - cosine of the student's vector and the teacher's: the same space.")
+    similarity_weight: float = _option(
+        1.0,
+        "Mean squared difference of the cosines of all sentences of a batch with each other, the student's and the "
+        "teacher's: the same structure, in whatever space.",
+    )
+    contrastive_weight: float = _option(
+        0.0,
+        "Cross-entropy of finding the right vector among those of the batch: of a pair the second sentence's, else the "
+        "teacher's vector of the same sentence.",
+    )
+    contrastive_temperature: float = _option(0.05, "The cosines are divided by it in the contrastive loss.")
+    matryoshka: list[int] | None = _option(
+        None,
+        "Lengths such as 64 128 256: the first so many numbers become a vector of their own, by the similarity loss on "
+        "each.",
+    )
+
+    def __post_init__(self) -> None:
+        """Refuse values that mean nothing."""
+        for name in ("cosine_weight", "similarity_weight", "contrastive_weight"):
+            if not 0 <= getattr(self, name) < math.inf:
+                raise ValueError(f"{name} must be a number of at least 0, got {getattr(self, name)}.")
+        if not self.cosine_weight + self.similarity_weight + self.contrastive_weight:
+            raise ValueError("All losses have the weight 0: give one of them a weight.")
+        if not 0 < self.contrastive_temperature < math.inf:
+            raise ValueError(f"contrastive_temperature must be greater than 0, got {self.contrastive_temperature}.")
+        if self.matryoshka and not self.similarity_weight:
+            raise ValueError("--matryoshka is a similarity loss: give --similarity_weight too.")
+        if any(size < 1 for size in self.matryoshka or ()):
+            raise ValueError(f"matryoshka must be lengths of at least 1, got {self.matryoshka}.")

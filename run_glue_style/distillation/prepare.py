@@ -1,0 +1,211 @@
+"""From the options of a distillation to what the engine trains."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import datasets
+import numpy as np
+import torch
+from accelerate import Accelerator
+from numpy.typing import NDArray
+from transformers import PreTrainedTokenizerBase
+
+from modeling_dsa.batching_dsa import token_ids
+from modeling_dsa.encoding.bulk import Process
+from modeling_dsa.encoding.sources import open_sentences
+from modeling_dsa.encoding.teacher import load_teacher
+from modeling_dsa.evaluation.similarity import SimilarityPairs, read_similarity
+from run_glue_style.training.recipe import ModelArguments, RunArguments
+from run_glue_style.training.run import PreparedRun
+from run_glue_style.training.token_store import tokenize_once
+from run_glue_style.training.tokenized_examples import TokenizedExamples, TokenizedTexts
+
+from .arguments import LossArguments, TeacherArguments
+from .examples import DistillationExamples
+from .objective import Distillation
+from .sentences import Sentences
+from .student import make_student
+from .teacher_cache import TeacherCache
+from .teacher_vectors import TeacherVectors, open_vectors, principal_components
+
+_SHOWN = 3  # sentences
+
+
+def default_metric(teacher: TeacherArguments) -> str:
+    """The metric that chooses the best weights where the recipe names none."""
+    return "spearman" if teacher.similarity_file else "cosine"
+
+
+def check_arguments(teacher: TeacherArguments, arguments: ModelArguments) -> None:
+    """Refuse what cannot be trained, before anything is read.
+
+    Raises:
+        ValueError: Something is missing, or options contradict each other.
+    """
+    if teacher.texts is None:
+        raise ValueError("Say what to learn from: --texts, a file of sentences or a data set.")
+    if (teacher.teacher is None) == (teacher.teacher_vectors is None):
+        raise ValueError("Give either --teacher, a sentence-transformers model, or its --teacher_vectors.")
+    if arguments.model_name_or_path is None and arguments.vectors is None:
+        raise ValueError("A fresh student needs word vectors: give --vectors, or --model_name_or_path.")
+
+
+def prepare_distillation(
+    teacher: TeacherArguments,
+    losses: LossArguments,
+    metric_for_best_model: str,
+    arguments: ModelArguments,
+    overrides: dict[str, Any],
+    run: RunArguments,
+    accelerator: Accelerator,
+) -> PreparedRun:
+    """Read the texts, compute or open the teacher's vectors, and make the student and its objective.
+
+    Args:
+        teacher: The teacher and its texts.
+        losses: What is minimised.
+        metric_for_best_model: Of the validation split.
+        arguments: Which student.
+        overrides: Fields of DSAConfig in place of the setting's or the model's.
+        run: Where and how it runs.
+        accelerator: The processes share the teacher's work.
+
+    Raises:
+        KeyboardInterrupt: The process was asked to stop while the teacher worked; what is computed stays.
+        OSError: A file or model is missing.
+        ValueError: Texts, teacher, student and losses do not fit together.
+    """
+    is_main = accelerator.is_main_process
+    similarity = _read_similarity(teacher.similarity_file or [])
+    sentences = _open_sentences(teacher, run.max_train_samples, is_main)
+    train, held_out = sentences.hold_out(teacher.validation_sentences)
+    vectors, folder = _teacher_vectors(teacher, sentences, accelerator)
+    with accelerator.main_process_first():
+        student, tokenizer = make_student(
+            arguments, overrides, losses, sentences, vectors.width, run.seed, show_progress=is_main
+        )
+    width, max_tokens = student.config.sentence_embedding_size, student.config.max_sentence_tokens
+    with accelerator.local_main_process_first():  # the others of its machine find the files
+        cached = Path(datasets.config.HF_DATASETS_CACHE) / "dsa-tokens"
+        ids, lengths = tokenize_once(tokenizer, sentences, cached, progress=is_main)
+        components = principal_components(vectors, width, folder) if width < vectors.width else None
+    texts = TokenizedTexts(tokenizer, ids, lengths, 1, max_tokens)
+    indices = np.arange(len(sentences)).reshape(-1, sentences.per_example)  # (examples, sentences of an example)
+    train = train[(lengths[indices[train]] > 0).all(-1)]  # an empty sentence teaches nothing
+    shown = sentences.at(held_out)
+    validation = _validation_split(
+        tokenizer, max_tokens, [text for example in shown for text in example], vectors.take(indices[held_out].ravel()),
+        similarity,
+    )  # fmt: skip
+    train_indices = indices[train] if sentences.per_example == 2 else indices[train, 0]
+    objective = Distillation(
+        losses=losses,
+        metric_for_best_model=metric_for_best_model,
+        components=None if components is None else torch.from_numpy(components),
+        attention_penalty=student.config.attention_penalty,
+        similarity={name: pairs.scores for name, pairs in similarity.items()},
+    )
+    name = teacher.teacher or str(teacher.teacher_vectors)
+    counts = {"train": len(train), "validation": len(held_out)}
+    told = ", ".join(f"{count:,} {split}" for split, count in counts.items())
+    return PreparedRun(
+        model=student,
+        tokenizer=tokenizer,
+        objective=objective,
+        train_examples=DistillationExamples(texts, vectors, train_indices),
+        evaluated={"validation": validation},
+        validation=["validation"],
+        identity={
+            "data": {split: {"examples": count, "sha256": sentences.sha256} for split, count in counts.items()},
+            "teacher": {"name": name, "width": vectors.width, "sha256": vectors.sha256},
+            "losses": asdict(losses),
+        },
+        facts={
+            "task": "distillation",
+            "source": sentences.name,
+            "vectors": arguments.vectors.name if arguments.vectors is not None else None,
+            "similarity_files": [path.name for path in teacher.similarity_file or []],
+            "shown_examples": shown[:_SHOWN],
+        },
+        shown_texts=[[example[0]] for example in shown[:_SHOWN]],
+        description=f"{sentences.name}, teacher {name}: {told} examples",
+        summary=partial(_summary, width),
+    )
+
+
+def _open_sentences(teacher: TeacherArguments, max_train_samples: int | None, progress: bool) -> Sentences:
+    assert teacher.texts is not None
+    columns: Sequence[str | None] = teacher.text_column or [None]
+    sources = [open_sentences(teacher.texts, column, teacher.split) for column in columns]
+    limit = None if max_train_samples is None else max_train_samples + teacher.validation_sentences
+    return Sentences(sources, limit, progress)
+
+
+def _read_similarity(paths: list[Path]) -> dict[str, SimilarityPairs]:
+    similarity = {path.name.partition(".")[0]: read_similarity(path) for path in paths}
+    if len(similarity) < len(paths):
+        raise ValueError("Two of --similarity_file have the same name: rename one.")
+    return similarity
+
+
+def _teacher_vectors(
+    teacher: TeacherArguments, sentences: Sentences, accelerator: Accelerator
+) -> tuple[TeacherVectors, Path]:
+    """The vectors of all sentences, and a folder for what is made of them."""
+    root = teacher.cache_dir or Path(datasets.config.HF_DATASETS_CACHE) / "dsa-teacher"
+    if teacher.teacher is not None:
+        model = load_teacher(teacher.teacher).to(accelerator.device)
+        cache = TeacherCache(root, teacher.teacher, model, sentences)
+        cache.compute(Process(accelerator.process_index, accelerator.num_processes))
+        accelerator.wait_for_everyone()
+        return cache.open(), cache.folder
+    assert teacher.teacher_vectors is not None
+    vectors = open_vectors(teacher.teacher_vectors)
+    if len(vectors) != len(sentences):
+        raise ValueError(
+            f"{teacher.teacher_vectors} holds {len(vectors):,} vectors, and {sentences.name} {len(sentences):,} "
+            "sentences: give the vectors of these texts, in their order."
+        )
+    return vectors, root / f"vectors-{vectors.sha256[:16]}"
+
+
+def _validation_split(
+    tokenizer: PreTrainedTokenizerBase,
+    max_tokens: int | None,
+    held_out: list[str],
+    vectors: NDArray[np.float32],
+    similarity: Mapping[str, SimilarityPairs],
+) -> TokenizedExamples:
+    """The sentences that are held out with the teacher's vectors, and then those of the similarity files."""
+    texts = [*held_out, *(text for pairs in similarity.values() for text in (*pairs.first, *pairs.second))]
+    labels = np.zeros((len(texts), vectors.shape[1]), np.float32)
+    labels[: len(held_out)] = vectors
+    tokenized = TokenizedTexts(tokenizer, *token_ids(tokenizer.backend_tokenizer, texts), 1, max_tokens)
+    return TokenizedExamples(tokenized, [np.arange(len(texts))], labels)
+
+
+def _summary(width: int, results: Mapping[str, Any], output_dir: Path) -> str:
+    """What a run says of itself at its end."""
+    metrics = results["metrics"]["validation"]
+    lines = [
+        f"validation: mean cosine with the teacher {metrics['cosine']:.4f}; of all the teacher's vectors the "
+        f"sentence's own is the nearest for {metrics['recall_at_1']:.1%}"
+    ]
+    lines += [
+        f"{name.removeprefix('spearman_')}: Spearman {value:.4f}"
+        for name, value in metrics.items()
+        if name.startswith("spearman_")
+    ]
+    return "\n".join(
+        [
+            "",
+            *lines,
+            f"The model is in {output_dir}, with its card and its results. Use it:",
+            "from modeling_dsa import SentenceEncoder; "
+            f"print(SentenceEncoder.from_pretrained({str(output_dir)!r}).encode('A man is asleep.').shape)"
+            f"  # ({width},)",
+        ]
+    )

@@ -1,0 +1,100 @@
+"""The sentences that a student learns from: read from the first whenever they are needed, never held all at once."""
+
+import hashlib
+import itertools
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from tqdm.auto import tqdm
+
+from modeling_dsa.encoding.sources import STANDARD_INPUT, SentenceSource
+
+_KEY_BYTES = 8
+
+
+class Sentences:
+    """Examples of one sentence each, or of the two sentences of a pair. Iterating gives all sentences, pair by pair.
+
+    Sentence j of example i has the index `i * per_example + j`.
+
+    Attributes:
+        name: Of the source.
+        per_example: 1, or 2 for pairs.
+        sha256: Hash of all sentences.
+        keys: A hash of each example: copies have the same. (examples,)
+    """
+
+    def __init__(self, sources: Sequence[SentenceSource], limit: int | None = None, progress: bool = False) -> None:
+        """Read all sentences once.
+
+        Args:
+            sources: One, or one for each sentence of a pair.
+            limit: Read only so many examples.
+            progress: Show a bar.
+
+        Raises:
+            ValueError: The source can be read only once, the data are broken, or there is no sentence.
+        """
+        if any(source.name == STANDARD_INPUT for source in sources):
+            raise ValueError("The texts are read several times, and standard input only once: give a file.")
+        self._sources, self._limit = sources, limit
+        self.name, self.per_example = sources[0].name, len(sources)
+        total, keys = hashlib.sha256(), bytearray()
+        count = sources[0].count if limit is None else limit
+        for example in tqdm(self._examples(), total=count, desc="reading", unit=" examples", disable=not progress):
+            joined = b"".join(_with_length(sentence) for sentence in example)
+            total.update(joined)
+            keys += hashlib.blake2b(joined, digest_size=_KEY_BYTES).digest()
+        if not keys:
+            raise ValueError(f"{self.name} holds no sentence: give texts to learn from.")
+        self.sha256 = total.hexdigest()
+        self.keys: NDArray[np.uint64] = np.frombuffer(keys, np.uint64)
+
+    def __len__(self) -> int:
+        return len(self.keys) * self.per_example
+
+    def __iter__(self) -> Iterator[str]:
+        return itertools.chain.from_iterable(self._examples())
+
+    def hold_out(self, count: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Split the examples into those for training and `count` distinct ones for validation.
+
+        The same ones whatever their order and the seed of a run: those whose hashes are the smallest. Their copies are
+        in neither part.
+
+        Returns:
+            Indices of both, in their order. (examples,) twice
+
+        Raises:
+            ValueError: Fewer than two distinct examples would be left for training.
+        """
+        distinct, first = np.unique(self.keys, return_index=True)
+        if count > len(distinct) - 2:
+            raise ValueError(
+                f"--validation_sentences {count:,} leaves nothing to train on: {self.name} has {len(distinct):,} "
+                "distinct examples. Give fewer, or more texts."
+            )
+        train = np.flatnonzero(self.keys >= distinct[count])
+        return train, np.sort(first[:count])
+
+    def at(self, examples: NDArray[np.int64]) -> list[list[str]]:
+        """The sentences of examples, whose indices ascend. (examples, sentences of an example)"""
+        wanted, found = iter(examples.tolist()), []
+        following = next(wanted, None)
+        for index, example in enumerate(self._examples()):
+            if index == following:
+                found.append(list(example))
+                following = next(wanted, None)
+                if following is None:
+                    break
+        return found
+
+    def _examples(self) -> Iterator[tuple[str, ...]]:
+        columns = zip(*(source.read() for source in self._sources), strict=True)
+        return itertools.islice(columns, self._limit)
+
+
+def _with_length(sentence: str) -> bytes:
+    encoded = sentence.encode("utf-8", "surrogatepass")
+    return len(encoded).to_bytes(8, "little") + encoded

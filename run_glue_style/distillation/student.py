@@ -1,0 +1,75 @@
+"""The student: a setting with fresh weights, or a saved model, whose vectors are as wide as they are to be."""
+
+from typing import Any
+
+import torch
+from transformers import AutoTokenizer, PreTrainedTokenizerBase
+
+from modeling_dsa import DSAConfig, DSAModel
+from modeling_dsa.files.model_folder import read_config
+from modeling_dsa.shipped.settings import setting_folder
+from modeling_dsa.text.building import build_model, vocabulary_from_texts
+from run_glue_style.training.model import loading_errors
+from run_glue_style.training.recipe import ModelArguments
+
+from .arguments import LossArguments
+from .sentences import Sentences
+
+
+def make_student(
+    arguments: ModelArguments,
+    overrides: dict[str, Any],
+    losses: LossArguments,
+    sentences: Sentences,
+    teacher_width: int,
+    seed: int,
+    show_progress: bool,
+) -> tuple[DSAModel, PreTrainedTokenizerBase]:
+    """The encoder that is trained, and its tokenizer.
+
+    Args:
+        arguments: A setting or a saved model, a classifier's too.
+        overrides: Fields of its config in place of the setting's or the model's.
+        losses: Some ask for a width.
+        sentences: A fresh student's vocabulary is theirs.
+        teacher_width: Numbers in the teacher's vectors. A fresh student without a `projection_size` gets it, where its
+            own vectors have another width.
+        seed: Seed of the weights that are drawn.
+        show_progress: Show a bar while vectors are read.
+
+    Raises:
+        OSError: There is no such model, or no such file of word vectors.
+        ValueError: Model, vectors, overrides and teacher do not fit together.
+    """
+    start = arguments.model_name_or_path
+    source = start or setting_folder(arguments.setting or "")
+    read_config(source)  # of another family's model it says so
+    with loading_errors(source):
+        config = DSAConfig.from_pretrained(source, **{"sentences_per_example": 1, **overrides})
+        if start is None and config.projection_size is None and config.sentence_embedding_size != teacher_width:
+            config.projection_size = teacher_width
+        config.validate()  # loading checks each field, but not how overrides fit together
+        _check_width(config, losses, teacher_width)
+        if start is not None:
+            with torch.random.fork_rng(devices=[]):
+                torch.manual_seed(seed)  # for a projection that the model does not have
+                return DSAModel.from_pretrained(start, config=config), AutoTokenizer.from_pretrained(start)
+    assert arguments.vectors is not None
+    vocabulary, vectors = vocabulary_from_texts(arguments.vectors, sentences, progress=show_progress)
+    if overrides.get("embedding_size", vectors.dimension) != vectors.dimension:
+        raise ValueError(
+            f"{arguments.vectors} has vectors of {vectors.dimension} numbers, not {overrides['embedding_size']}."
+        )
+    return build_model(DSAModel, config, vocabulary, vectors, seed), vocabulary
+
+
+def _check_width(config: DSAConfig, losses: LossArguments, teacher_width: int) -> None:
+    width = config.sentence_embedding_size
+    if width > teacher_width or (width < teacher_width and config.projection_size is None):
+        raise ValueError(
+            f"The student's vectors have {width:,} numbers and the teacher's {teacher_width:,}: give "
+            f"--projection_size {teacher_width}, or a smaller one for the teacher's principal components."
+        )
+    for size in losses.matryoshka or ():
+        if size >= width:
+            raise ValueError(f"--matryoshka {size}: the student's vectors have only {width:,} numbers.")

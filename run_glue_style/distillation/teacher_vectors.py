@@ -1,0 +1,130 @@
+"""A teacher's sentence vectors in memory-mapped files."""
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from modeling_dsa.files.replacing import replaced_file
+
+_SAMPLE = 100_000  # vectors from which the principal components are taken
+_READ_AT_ONCE = 1 << 24  # bytes
+
+
+class TeacherVectors:
+    """The vectors of all sentences, in one file or in shards, which the system reads as they are needed.
+
+    Attributes:
+        width: Numbers in a vector.
+        sha256: What tells these vectors from others.
+    """
+
+    def __init__(self, paths: Sequence[Path], sha256: str | None = None) -> None:
+        """Open files.
+
+        Args:
+            paths: `.npy` files, in their order, of one array each. (rows, width)
+            sha256: Hash of what made them; default: the hash of their contents, which are read for it.
+
+        Raises:
+            FileNotFoundError: One is missing.
+            ValueError: One is broken, holds no vectors, or vectors of another width than the others.
+        """
+        self._shards = [_open(path) for path in paths]
+        self.width = self._shards[0].shape[1]
+        for path, shard in zip(paths, self._shards, strict=True):
+            if shard.shape[1] != self.width:
+                raise ValueError(
+                    f"{path} holds vectors of {shard.shape[1]:,} numbers, and {paths[0]} of {self.width:,}: give "
+                    "those of one teacher."
+                )
+        self._ends = np.cumsum([len(shard) for shard in self._shards])
+        self.sha256 = sha256 or _hash(paths)
+
+    def __len__(self) -> int:
+        return int(self._ends[-1])
+
+    def take(self, rows: NDArray[np.int64]) -> NDArray[np.float32]:
+        """The vectors of these rows. (...) -> (..., width)"""
+        flat = rows.ravel()
+        taken = np.empty((len(flat), self.width), np.float32)
+        shard_of = np.searchsorted(self._ends, flat, "right")  # (rows,)
+        for number in np.unique(shard_of):
+            chosen = np.flatnonzero(shard_of == number)
+            shard = self._shards[number]
+            taken[chosen] = shard[flat[chosen] - (self._ends[number] - len(shard))]
+        return taken.reshape(*rows.shape, self.width)
+
+
+def open_vectors(path: Path) -> TeacherVectors:
+    """Open a `.npy` file of vectors, or a folder of such files in the order of their names.
+
+    Raises:
+        FileNotFoundError: There is no such file, or the folder has none.
+        ValueError: As in `TeacherVectors`.
+    """
+    if not path.is_dir():
+        return TeacherVectors([path])
+    paths = sorted(path.glob("*.npy"))
+    if not paths:
+        raise FileNotFoundError(f"{path} holds no .npy file: give the teacher's vectors.")
+    return TeacherVectors(paths)
+
+
+def principal_components(vectors: TeacherVectors, size: int, folder: Path) -> NDArray[np.float32]:
+    """The directions in which the teacher's vectors are longest: products with them keep the cosines best.
+
+    They are those of the second moments, without a mean that is taken away: cosines know of none.
+
+    Args:
+        vectors: The teacher's.
+        size: How many directions.
+        folder: Where `pca-SIZE.npy` is kept, and found by a later call.
+
+    Returns:
+        (width, size), orthonormal, the first the one with the most length.
+    """
+    path = folder / f"pca-{size}.npy"
+    if path.is_file():
+        return _open(path).astype(np.float32)
+    rows = np.linspace(0, len(vectors) - 1, min(_SAMPLE, len(vectors))).astype(np.int64)
+    moments = np.zeros((vectors.width, vectors.width))
+    for part in np.array_split(rows, -(-len(rows) // 10_000)):
+        sample = vectors.take(part).astype(np.float64)
+        sample /= np.maximum(np.linalg.norm(sample, axis=1, keepdims=True), 1e-12)
+        moments += sample.T @ sample
+    components = np.linalg.eigh(moments)[1][:, ::-1][:, :size]  # (width, size)
+    largest = components[np.abs(components).argmax(0), np.arange(size)]
+    found = np.ascontiguousarray(components * np.sign(largest), np.float32)  # the same signs on every machine
+    with replaced_file(path) as beside:
+        np.save(beside, found)
+    return found
+
+
+def _open(path: Path) -> NDArray[Any]:
+    if not path.is_file():
+        raise FileNotFoundError(
+            f"There is no file {path}: give the teacher's vectors, a .npy file or a folder of them."
+        )
+    try:
+        array: NDArray[Any] = np.load(path, mmap_mode="r")
+    except (ValueError, EOFError, OSError) as error:
+        raise ValueError(f"{path} is no .npy file of vectors ({error}): write or download it again.") from error
+    if array.ndim != 2 or not len(array) or not np.issubdtype(array.dtype, np.floating):
+        raise ValueError(
+            f"{path} holds an array of {array.dtype} with the shape {array.shape}: give vectors, "
+            "(sentences, numbers) of a floating type."
+        )
+    return array
+
+
+def _hash(paths: Sequence[Path]) -> str:
+    digest = hashlib.sha256()
+    for path in paths:
+        with path.open("rb") as file:
+            while part := file.read(_READ_AT_ONCE):
+                digest.update(part)
+    return digest.hexdigest()

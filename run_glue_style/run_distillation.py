@@ -1,0 +1,39 @@
+"""Distil a teacher: train a sentence encoder whose vectors are those of a sentence-transformers model.
+
+`accelerate launch run_glue_style/run_distillation.py --texts sentences.txt --teacher
+sentence-transformers/all-MiniLM-L6-v2 --vectors glove.6B.zip` needs no labels. The teacher's vectors are computed once
+and kept; an interrupted run resumes by the same command.
+"""
+
+import sys
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+if not __package__:  # started by its path: Python searches this folder, and not the repository's root
+    sys.path[0] = str(Path(__file__).resolve().parents[1])
+
+from run_glue_style.distillation.arguments import LossArguments, TeacherArguments
+from run_glue_style.distillation.prepare import check_arguments, default_metric, prepare_distillation
+from run_glue_style.reporting.reporters import REPORTERS
+from run_glue_style.training.arguments import parse_arguments
+from run_glue_style.training.entry import run_script
+from run_glue_style.training.run import train_and_evaluate
+
+DEFAULT_SETTING = "dsa-base-en"
+
+
+def main() -> None:
+    """Train, evaluate and report, as the command line says."""
+    teacher, losses, model, recipe, run, overrides = parse_arguments(
+        [TeacherArguments, LossArguments], __doc__, default_setting=DEFAULT_SETTING
+    )
+    check_arguments(teacher, model)
+    metric = recipe.metric_for_best_model or default_metric(teacher)
+    recipe = replace(recipe, metric_for_best_model=metric)
+    prepare = partial(prepare_distillation, teacher, losses, metric, model, overrides, run)
+    train_and_evaluate(prepare, "distillation", model, recipe, run, REPORTERS)
+
+
+if __name__ == "__main__":
+    sys.exit(run_script(main))
