@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import torch
 
+from modeling_dsa.files.environment import environment
 from modeling_dsa.files.replacing import replaced_file, write_json
-from run_glue_style.training.environment import environment
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure  # not where snli_epoch.py runs

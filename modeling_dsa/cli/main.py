@@ -2,6 +2,7 @@
 
 import argparse
 import logging
+import shlex
 import sys
 from collections.abc import Callable, Sequence
 from importlib.metadata import version
@@ -9,11 +10,11 @@ from typing import NoReturn
 
 from safetensors import SafetensorError
 
-from . import draw, encode, init, onnx, predict, push
+from . import draw, encode, evaluate, init, onnx, predict, push
 
 logger = logging.getLogger(__name__)
 
-_VERBS = (init, draw, encode, onnx, predict, push)
+_VERBS = (init, draw, encode, predict, evaluate, onnx, push)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -32,7 +33,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     logging.basicConfig(format="%(message)s", stream=sys.stderr)
     logging.getLogger("modeling_dsa").setLevel(logging.INFO)
     logging.getLogger("huggingface_hub").propagate = False  # it has a handler of its own
+    argv = sys.argv[1:] if argv is None else argv
     arguments = _parser().parse_args(argv)
+    arguments.command = shlex.join(["dsa", *argv])
 
     from transformers.utils import logging as transformers_logging
 

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+from scipy.stats import pearsonr, spearmanr
 
 from modeling_dsa.batching_dsa import Vectors
 from modeling_dsa.files.columns import LabelNames, find_columns
@@ -86,9 +87,6 @@ def evaluate_similarity(encode: Encode, pairs: SimilarityPairs) -> Correlations:
     Args:
         encode: Gives the vectors of sentences. (sentences, numbers)
         pairs: What `read_similarity` gives.
-
-    Raises:
-        ValueError: scipy is not installed.
     """
     vectors = encode([*pairs.first, *pairs.second])  # (2 * pairs, numbers)
     return correlate(cosines(vectors[: len(pairs.first)], vectors[len(pairs.first) :]), pairs.scores)
@@ -105,15 +103,7 @@ def cosines(first: Vectors, second: Vectors) -> Numbers:
 
 
 def correlate(predicted: npt.NDArray[Any], gold: npt.NDArray[Any]) -> Correlations:
-    """Correlate numbers with the true ones. (examples,) twice
-
-    Raises:
-        ValueError: scipy is not installed.
-    """
-    try:
-        from scipy.stats import pearsonr, spearmanr
-    except ImportError as error:
-        raise ValueError('Correlations need scipy: pip install "dsa-transformers[evaluation]".') from error
+    """Correlate numbers with the true ones. (examples,) twice"""
     if len(gold) < 2 or np.ptp(predicted) == 0 or np.ptp(gold) == 0:
         return Correlations(0.0, 0.0)
     spearman, pearson = (float(function(predicted, gold).statistic) for function in (spearmanr, pearsonr))

@@ -2,6 +2,7 @@
 
 import math
 import re
+from collections.abc import Sequence
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
@@ -38,3 +39,34 @@ def as_number(value: object) -> int | float | None:
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         return None
     return value
+
+
+def class_index(value: object, names: Sequence[str], location: str) -> int | None:
+    """The index of the class that a value stands for: its name, in any case where that is unique, or its index.
+
+    Args:
+        value: From the data.
+        names: The classes, by index.
+        location: Where the value stands, for messages.
+
+    Returns:
+        None for `-` and -1, where no class is called so: there is no label.
+
+    Raises:
+        ValueError: The value is unknown.
+    """
+    label = plain_label(value, location)
+    name = "" if label is None else class_name(label)
+    if name in names:
+        return names.index(name)
+    if name in ("-", "-1"):
+        return None
+    folded = [other.casefold() for other in names]
+    if folded.count(name.casefold()) == 1:
+        return folded.index(name.casefold())
+    if name in map(str, range(len(names))):
+        return int(name)
+    raise ValueError(
+        f"{location}: the label {value!r} is unknown; it must be one of {', '.join(names)}, 0 to {len(names) - 1}, or "
+        "- or -1 for an example without a label"
+    )

@@ -5,7 +5,7 @@ from typing import Any, Protocol
 
 from datasets import ClassLabel, Value
 
-from modeling_dsa.files.label_values import as_number, class_name, plain_label
+from modeling_dsa.files.label_values import as_number, class_index, class_name, plain_label
 
 
 class Labels(Protocol):
@@ -40,17 +40,7 @@ class KnownClasses:
 
     def read(self, value: object, location: str) -> int | None:
         """As in `Labels`."""
-        name = str(value).strip().lower()
-        if name in self.names:
-            return self.names.index(name)
-        if name in map(str, range(len(self.names))):
-            return int(name)
-        if name in ("-", "-1"):
-            return None
-        raise ValueError(
-            f"{location}: the label {value!r} is unknown; it must be one of {', '.join(self.names)}, "
-            f"0 to {len(self.names) - 1}, or - or -1 for an example without a label"
-        )
+        return class_index(value, self.names, location)
 
 
 @dataclass(frozen=True)

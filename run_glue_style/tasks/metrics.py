@@ -8,8 +8,8 @@ from typing import Any
 import datasets
 import evaluate
 import numpy as np
-from sklearn.metrics import confusion_matrix, precision_recall_fscore_support
 
+from modeling_dsa.evaluation.classification import classification_scores
 from modeling_dsa.evaluation.similarity import correlate
 
 
@@ -75,20 +75,7 @@ class ClassificationMetric(evaluate.Metric):  # type: ignore[misc]
                     f"{what}[{outside[0]}] is {labels[outside[0]]}, but the {len(self.label_names)} classes "
                     f"{self.label_names} have the labels 0 to {len(self.label_names) - 1}"
                 )
-        classes = np.arange(len(self.label_names))
-        counts = confusion_matrix(gold, predicted, labels=classes)  # (classes, classes)
-        scores = precision_recall_fscore_support(gold, predicted, labels=classes, zero_division=0.0)
-        precision, recall, f1, support = (column.tolist() for column in scores)
-        return {
-            "accuracy": float(counts.trace() / len(gold)),
-            "macro_f1": float(np.mean(f1)),
-            "per_class": {
-                name: {"precision": precision[i], "recall": recall[i], "f1": f1[i], "support": support[i]}
-                for i, name in enumerate(self.label_names)
-            },
-            "confusion_matrix": counts.tolist(),
-            "majority_accuracy": float(max(support) / len(gold)),
-        }
+        return classification_scores(gold, predicted, self.label_names)
 
 
 class Score(evaluate.Metric):  # type: ignore[misc]

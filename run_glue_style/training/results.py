@@ -13,9 +13,9 @@ from safetensors.torch import save
 from torch import Tensor
 from transformers import PreTrainedModel
 
+from modeling_dsa.files.environment import environment
 from run_glue_style.tasks.task import Task
 
-from .environment import environment
 from .objective import Metrics
 from .progress import Progress
 from .recipe import ModelArguments, RunArguments, TrainingRecipe

@@ -16,6 +16,8 @@ PACKAGES = (
     "evaluate",
     "safetensors",
     "scikit-learn",
+    "scipy",
+    "sentence-transformers",
     "numpy",
 )
 

@@ -1,4 +1,4 @@
-"""run_glue_style.training.environment: versions and hardware."""
+"""modeling_dsa.files.environment: versions and hardware."""
 
 import json
 import re
@@ -6,8 +6,8 @@ import re
 import pytest
 import torch
 
-from run_glue_style.training import environment as module
-from run_glue_style.training.environment import environment
+from modeling_dsa.files import environment as module
+from modeling_dsa.files.environment import environment
 
 
 def test_environment_is_json_with_versions_and_hardware() -> None:

@@ -1,0 +1,181 @@
+"""`dsa evaluate`: what a model's vectors, or a classifier's answers, are worth on files of one's own."""
+
+import argparse
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from modeling_dsa.files.replacing import replaced_file, write_json
+
+if TYPE_CHECKING:
+    from modeling_dsa.evaluation.models import EvaluatedModel
+    from modeling_dsa.evaluation.probes import LabelledTexts
+    from modeling_dsa.evaluation.report import Result
+    from modeling_dsa.evaluation.similarity import SimilarityPairs
+
+logger = logging.getLogger(__name__)
+
+
+def add_parser(commands: "argparse._SubParsersAction[Any]") -> None:
+    """Add the verb to the command `dsa`."""
+    text = "Measure what a model is worth: similarity, linear probes, a classifier's accuracy."
+    parser = commands.add_parser("evaluate", help=text, description=text, allow_abbrev=False)
+    parser.set_defaults(run=run)
+    parser.add_argument(
+        "model", metavar="MODEL", help="Folder or Hub id of a model, or of any model of sentence-transformers."
+    )
+    parser.add_argument(
+        "--similarity",
+        type=Path,
+        nargs="+",
+        default=[],
+        metavar="FILE",
+        help="Two texts and a human score a row, such as STS-B and SICK: correlations of the cosines with the scores.",
+    )
+    parser.add_argument(
+        "--probe",
+        type=Path,
+        nargs="+",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="Labelled texts or pairs: logistic regression on the frozen vectors, by SentEval's protocol. TRAIN alone "
+        "is cross-validated; or TRAIN TEST; or TRAIN VALIDATION TEST. May be given several times.",
+    )
+    parser.add_argument(
+        "--labelled",
+        type=Path,
+        nargs="+",
+        default=[],
+        metavar="FILE",
+        help="Examples with the labels of MODEL, a classifier, such as NLI pairs: accuracy, F1 and confusion matrix.",
+    )
+    parser.add_argument(
+        "--text_column", nargs="+", metavar="NAME", help="One or two columns of texts, in every file; default: found."
+    )
+    parser.add_argument("--score_column", metavar="NAME", help="Column of scores, for --similarity; default: found.")
+    parser.add_argument(
+        "--label_column", metavar="NAME", help="Column of labels, for --probe and --labelled; default: found."
+    )
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument(
+        "--output",
+        type=Path,
+        default=Path(),
+        metavar="FOLDER",
+        help="Folder for evaluation.json and evaluation.png; default: the current one.",
+    )
+    where.add_argument(
+        "--card",
+        action="store_true",
+        help="Write them into MODEL, a folder, and the figures into its README.md: metadata and a section.",
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Evaluate, print the table, write the files.
+
+    Raises:
+        ValueError: Packages are missing, the model cannot be loaded or is no classifier, or a file does not fit.
+        OSError: A file is missing or cannot be written.
+    """
+    if not (arguments.similarity or arguments.probe or arguments.labelled):
+        raise ValueError("There is nothing to evaluate: give files with --similarity, --probe or --labelled.")
+    if any(len(files) > 3 for files in arguments.probe):
+        raise ValueError("--probe takes up to three files, TRAIN VALIDATION TEST: give it once for each task.")
+    try:
+        from modeling_dsa.evaluation import card, models, probes, report, similarity
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in ("matplotlib", "scipy", "sklearn"):
+            raise
+        raise ValueError(f'Evaluation needs {error.name}: pip install "dsa-transformers[evaluation]".') from error
+    from modeling_dsa.files.environment import environment
+
+    folder: Path = arguments.output
+    old_card = None
+    if arguments.card:
+        folder = Path(arguments.model)
+        old_card = card.read_card(folder)
+    columns: Sequence[str] | None = arguments.text_column
+    pairs = {path: similarity.read_similarity(path, columns, arguments.score_column) for path in arguments.similarity}
+    labelled = [
+        (paths, [probes.read_labelled(path, columns, arguments.label_column) for path in paths])
+        for paths in arguments.probe
+    ]
+    for _, files in labelled:
+        probes.check_files(files)
+    model = models.open_model(arguments.model)
+    classification = _classification(model, arguments)  # first, for its files have not been read yet
+    results = [*_similarity(model, pairs), *_probes(model, labelled), *classification]
+    evaluation = report.Evaluation(
+        arguments.model,
+        report.hash_weights(arguments.model),
+        model.library,
+        arguments.command,
+        environment(),
+        results,
+    )
+    write_json(evaluation.as_json(), folder / report.FILE)
+    with replaced_file(folder / report.PICTURE) as beside:
+        evaluation.draw(beside)
+    if old_card is not None:
+        card.update_card(old_card, evaluation, folder)
+    print(evaluation.as_markdown())  # noqa: T201
+    logger.info(f"{folder / report.FILE} and {folder / report.PICTURE} hold the figures.")
+    return 0
+
+
+def _similarity(model: "EvaluatedModel", files: "dict[Path, SimilarityPairs]") -> "list[Result]":
+    from modeling_dsa.evaluation.report import Result, describe_files
+    from modeling_dsa.evaluation.similarity import evaluate_similarity
+
+    results = []
+    for path, pairs in files.items():
+        found = evaluate_similarity(model.encode, pairs)
+        figures = {"spearman": found.spearman, "pearson": found.pearson}
+        results.append(Result("similarity", describe_files([path]), len(pairs.first), figures))
+    return results
+
+
+def _probes(model: "EvaluatedModel", tasks: "list[tuple[list[Path], list[LabelledTexts]]]") -> "list[Result]":
+    from modeling_dsa.evaluation.probes import probe
+    from modeling_dsa.evaluation.report import Result, describe_files
+
+    results = []
+    for paths, files in tasks:
+        found = probe(model.encode, files)
+        figures = {"accuracy": found.accuracy, "macro_f1": found.macro_f1}
+        details = {"protocol": found.protocol, "C": found.c, "classes": found.classes}
+        results.append(Result("probe", describe_files(paths), found.examples, figures, details))
+    return results
+
+
+def _classification(model: "EvaluatedModel", arguments: argparse.Namespace) -> "list[Result]":
+    from modeling_dsa.evaluation.classification import classification_scores, read_classified
+    from modeling_dsa.evaluation.report import Result, describe_files
+
+    results: list[Result] = []
+    if not arguments.labelled:
+        return results
+    classifier = model.classifier
+    if classifier is None:
+        raise ValueError(
+            f"{arguments.model} gives no classes: --labelled needs a classifier; --probe trains one on frozen vectors."
+        )
+    examples = {
+        path: read_classified(
+            path,
+            classifier.class_names,
+            pairs=classifier.pairs,
+            text_columns=arguments.text_column,
+            label_column=arguments.label_column,
+        )
+        for path in arguments.labelled
+    }
+    for path, found in examples.items():
+        scores = classification_scores(found.labels, classifier.classify(found.texts), classifier.class_names)
+        figures = {key: scores.pop(key) for key in ("accuracy", "macro_f1")}
+        details = {"classes": classifier.class_names, "unlabelled": found.unlabelled, **scores}
+        results.append(Result("classification", describe_files([path]), len(found.labels), figures, details))
+    return results

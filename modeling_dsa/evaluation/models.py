@@ -1,0 +1,104 @@
+"""Models to evaluate: of this family, or any of sentence-transformers to compare with."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+
+import numpy as np
+from transformers import AutoTokenizer
+
+from modeling_dsa.batching_dsa import Text, Vectors
+from modeling_dsa.encoding.encoder import SentenceEncoder
+from modeling_dsa.encoding.teacher import load_teacher
+from modeling_dsa.files.loading import load_part
+from modeling_dsa.files.model_folder import load_as_saved, read_config
+from modeling_dsa.modeling_dsa import DSAForSequenceClassification
+from modeling_dsa.prediction.logits import score_function
+from modeling_dsa.prediction.scores import label_scores
+
+from .similarity import Encode
+
+
+@dataclass(frozen=True)
+class Classifier:
+    """A model that gives each text, or pair of texts, one class.
+
+    Attributes:
+        class_names: By index.
+        pairs: Whether it reads pairs.
+        classify: The index of the class of each text. (texts,)
+    """
+
+    class_names: list[str]
+    pairs: bool
+    classify: Callable[[Sequence[Text]], Vectors]
+
+
+@dataclass(frozen=True)
+class EvaluatedModel:
+    """What an evaluation asks.
+
+    Attributes:
+        encode: Gives the vectors of sentences. (sentences, numbers)
+        library: What computes: "dsa-transformers" or "sentence-transformers".
+        classifier: Where the model is one.
+    """
+
+    encode: Encode
+    library: str
+    classifier: Classifier | None = None
+
+
+def open_model(source: str) -> EvaluatedModel:
+    """Load a model.
+
+    Args:
+        source: Folder or Hub id of a model of this family, or of sentence-transformers.
+
+    Raises:
+        OSError: There is no such model.
+        ValueError: It cannot be loaded, or sentence-transformers is not installed.
+    """
+    if not _is_of_family(source):
+        teacher = load_teacher(source)
+        return EvaluatedModel(
+            _finite(lambda texts: teacher.encode(texts, convert_to_numpy=True)), "sentence-transformers"
+        )
+    model = load_part("model", source, load_as_saved)
+    tokenizer = load_part("tokenizer", source, AutoTokenizer.from_pretrained)
+    encoder = SentenceEncoder(model.base_model, tokenizer)
+    config = model.config
+    classifier = None
+    if config.is_classifier and score_function(config.problem_type, config.num_labels) == "softmax":
+        head = cast(DSAForSequenceClassification, model)
+        names = [name for _, name in sorted(cast(dict[int, str], config.id2label).items())]
+        classifier = Classifier(
+            names, config.sentences_per_example == 2, lambda texts: label_scores(head, tokenizer, texts).argmax(axis=1)
+        )
+    return EvaluatedModel(_finite(encoder.encode), "dsa-transformers", classifier)
+
+
+def _is_of_family(source: str) -> bool:
+    try:
+        read_config(source)
+    except FileNotFoundError:
+        if not (Path(source) / "modules.json").is_file():  # as sentence-transformers saves every model
+            raise
+        return False
+    except ValueError:
+        return False
+    return True
+
+
+def _finite(encode: Encode) -> Encode:
+    """Vectors that are numbers: NaN would pass for a correlation of zero."""
+
+    def checked(texts: list[str]) -> Vectors:
+        vectors = encode(texts)
+        wrong = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
+        if len(wrong):
+            raise ValueError(f"The model's vector of {texts[wrong[0]]!r} is not finite: its weights are broken.")
+        return vectors
+
+    return checked

@@ -1,0 +1,137 @@
+"""`dsa evaluate` from outside: its figures by other code, its files, and the card that it adds to."""
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from huggingface_hub import ModelCard
+from scipy.stats import spearmanr
+from sentence_transformers import SentenceTransformer
+from sklearn.metrics import accuracy_score, confusion_matrix, f1_score
+from small_repositories import NLI_LABELS, save_system
+from small_runs import pairs
+from transformers import pipeline
+
+from modeling_dsa.cli.main import main
+
+PAIRS = pairs("train")[:40]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A classifier of pairs (`nli`), and files to evaluate it on."""
+    folder = tmp_path_factory.mktemp("evaluation")
+    save_system(folder, "nli")
+    rows = [
+        {"sentence1": row["premise"], "sentence2": row["hypothesis"], "gold_label": NLI_LABELS[row["label"]]}
+        for row in PAIRS
+    ]
+    (folder / "nli.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    scores = ["sentence1\tsentence2\tscore"] + [
+        f"{row['sentence1']}\t{row['sentence2']}\t{index % 6}" for index, row in enumerate(rows)
+    ]
+    (folder / "scores.tsv").write_text("\n".join(scores), encoding="utf-8")
+    return folder
+
+
+def evaluate(*arguments: object) -> int:
+    return main(["evaluate", *map(str, arguments)])
+
+
+def similarity_by_sentence_transformers(model: Path) -> float:
+    first, second = (
+        SentenceTransformer(str(model), device="cpu", trust_remote_code=False).encode([row[side] for row in PAIRS])
+        for side in ("premise", "hypothesis")
+    )
+    cosines = (first * second).sum(1) / np.linalg.norm(first, axis=1) / np.linalg.norm(second, axis=1)
+    return float(spearmanr(cosines, [index % 6 for index in range(len(PAIRS))]).statistic)
+
+
+def test_figures_are_those_of_other_libraries(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model, scores, nli = folder / "nli", folder / "scores.tsv", folder / "nli.jsonl"
+    assert evaluate(model, "--similarity", scores, "--labelled", nli, "--output", tmp_path / "new") == 0
+    table = capsys.readouterr().out
+    content = json.loads((tmp_path / "new" / "evaluation.json").read_text(encoding="utf-8"))
+    similarity, classification = content["results"]
+    expected = similarity_by_sentence_transformers(model)
+    assert similarity["figures"]["spearman"] == pytest.approx(expected, abs=1e-6)
+    assert f"| scores.tsv | similarity | 40 | {100 * expected:.1f} |" in table
+    answers = pipeline("text-classification", model=str(model), device="cpu")(
+        [{"text": row["premise"], "text_pair": row["hypothesis"]} for row in PAIRS]
+    )
+    predicted = [answer["label"] for answer in answers]
+    gold = [NLI_LABELS[row["label"]] for row in PAIRS]
+    names = list(NLI_LABELS.values())
+    assert classification["figures"] == pytest.approx(
+        {
+            "accuracy": accuracy_score(gold, predicted),
+            "macro_f1": f1_score(gold, predicted, average="macro", labels=names, zero_division=0),
+        }
+    )
+    assert classification["details"]["confusion_matrix"] == confusion_matrix(gold, predicted, labels=names).tolist()
+    assert content["command"] == f"dsa evaluate {model} --similarity {scores} --labelled {nli} --output {tmp_path}/new"
+    assert list(content["weights"]) == ["model.safetensors"]
+    assert (tmp_path / "new" / "evaluation.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_any_sentence_transformers_model_is_compared_by_the_same_code(folder: Path, tmp_path: Path) -> None:
+    """A model of another family, whose config.json says nothing of ours."""
+    from sentence_transformers.models import StaticEmbedding
+    from tokenizers import Tokenizer
+
+    embedding = StaticEmbedding(Tokenizer.from_file(str(folder / "nli" / "tokenizer.json")), embedding_dim=4)
+    SentenceTransformer(modules=[embedding], device="cpu").save_pretrained(str(tmp_path / "static"))
+    assert evaluate(tmp_path / "static", "--similarity", folder / "scores.tsv", "--output", tmp_path) == 0
+    content = json.loads((tmp_path / "evaluation.json").read_text(encoding="utf-8"))
+    assert content["library"] == "sentence-transformers"
+    found = content["results"][0]["figures"]["spearman"]
+    assert found == pytest.approx(similarity_by_sentence_transformers(tmp_path / "static"), abs=1e-6)
+
+
+def test_card_keeps_what_it_holds(folder: Path, tmp_path: Path) -> None:
+    model = shutil.copytree(folder / "nli", tmp_path / "model")
+    shutil.copyfile(Path("model_cards/dsa-snli/README.md"), model / "README.md")
+    before = ModelCard.load(model / "README.md")
+    old_text, old_figures = before.text, before.data.eval_results
+    for _ in range(2):  # the second replaces what the first wrote
+        assert evaluate(model, "--similarity", folder / "scores.tsv", "--card") == 0
+    after = ModelCard.load(model / "README.md")
+    assert after.text.startswith(old_text.rstrip())
+    assert after.text.count("scores.tsv") == after.text.count("(evaluation.png)") == 1
+    spearman, pearson = after.data.eval_results[-2:]
+    assert after.data.eval_results[:-2] == old_figures
+    assert (spearman.task_type, spearman.metric_type, pearson.metric_type) == (
+        "sentence-similarity",
+        "spearmanr",
+        "pearsonr",
+    )
+    written = json.loads((model / "evaluation.json").read_text(encoding="utf-8"))["results"][0]
+    assert spearman.metric_value == written["figures"]["spearman"]
+    left, right = (card.data.to_dict() for card in (before, after))
+    del left["model-index"], right["model-index"]
+    assert left == right
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "There is nothing to evaluate: give files with --similarity, --probe or --labelled."),
+        (["--probe", "a", "b", "c", "d"], "--probe takes up to three files"),
+        (["--similarity", "no.csv"], "There is no file no.csv"),
+        (["--similarity", "scores.tsv", "--card"], "has no README.md"),
+        (["--labelled", "scores.tsv"], "the label '3' is unknown; it must be one of entailment"),
+    ],
+)
+def test_mistake_is_one_sentence(
+    folder: Path,
+    arguments: list[str],
+    message: str,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.chdir(folder)
+    assert evaluate("nli", *arguments) == 2
+    assert message in caplog.text
+    assert not (folder / "evaluation.json").exists()
