@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from .modeling_dsa import DSAModelOutput as DSAModelOutput
     from .modeling_dsa import DSAPreTrainedModel as DSAPreTrainedModel
     from .pipeline_dsa import SentenceEmbeddingPipeline as SentenceEmbeddingPipeline
+    from .zero_shot_dsa import ZeroShotSimilarityPipeline as ZeroShotSimilarityPipeline
 
     __version__: str
 
@@ -36,6 +37,7 @@ _MODULE_OF_NAME = {
     "DSAPreTrainedModel": "modeling_dsa",
     "SentenceEmbeddingPipeline": "pipeline_dsa",
     "SentenceEncoder": "encoding.encoder",
+    "ZeroShotSimilarityPipeline": "zero_shot_dsa",
 }
 
 __all__ = [*_MODULE_OF_NAME, "__version__"]
@@ -68,13 +70,15 @@ def _register_models(module: ModuleType) -> None:
     AutoModelForSequenceClassification.register(module.DSAConfig, classifiers)
 
 
-def _register_pipeline(module: ModuleType) -> None:
+def _register_pipelines(module: ModuleType) -> None:
     from transformers import AutoModel
     from transformers.pipelines import PIPELINE_REGISTRY
 
-    PIPELINE_REGISTRY.register_pipeline(
-        "sentence-embedding", module.SentenceEmbeddingPipeline, pt_model=AutoModel, type="text"
-    )
+    for task, pipeline in (
+        ("sentence-embedding", module.SentenceEmbeddingPipeline),
+        ("zero-shot-similarity", module.ZeroShotSimilarityPipeline),
+    ):
+        PIPELINE_REGISTRY.register_pipeline(task, pipeline, pt_model=AutoModel, type="text")
 
 
 def _register_when_imported(ours: str, trigger: str, register: Callable[[ModuleType], None]) -> None:
@@ -94,4 +98,4 @@ _register_when_imported("configuration_dsa", "transformers.models.auto.configura
 # A config asks the poolings when it is made, and without one nobody looks a model up. The import of AutoModel would be
 # too early: transformers' layers, of which our models are made, import it half way through their own module.
 _register_when_imported("modeling_dsa", f"{__name__}.poolings_dsa", _register_models)
-_register_when_imported("pipeline_dsa", "transformers.pipelines", _register_pipeline)
+_register_when_imported("zero_shot_dsa", "transformers.pipelines", _register_pipelines)

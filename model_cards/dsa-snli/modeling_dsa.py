@@ -26,8 +26,8 @@ from .shortcut_dsa import WordShortcut
 from .variational_dsa import INITIAL_LOG_STD, VariationalSelfAttention, without_samples
 
 if TYPE_CHECKING:
-    # Not used here: transformers takes along to a saved model what a search for such lines in this one file finds. Two
-    # of them import transformers' pipelines, whose own import may be what has loaded this file.
+    # Not used here: transformers takes along to a saved model what a search for such lines in this one file finds.
+    # Three of them import transformers' pipelines, whose own import may be what has loaded this file.
     from .batching_dsa import BATCH_SIZE  # noqa: F401
     from .config_fields_dsa import DSAConfigFields  # noqa: F401
     from .handler import EndpointHandler  # noqa: F401
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from .pipeline_dsa import SentenceEmbeddingPipeline  # noqa: F401
     from .systems_dsa import Encoder, Pooling  # noqa: F401
     from .vectors_dsa import batch_vectors  # noqa: F401
+    from .zero_shot_dsa import ZeroShotSimilarityPipeline  # noqa: F401
 
 
 @dataclass

@@ -35,11 +35,11 @@ def automatic_classes(classifier: str) -> dict[str, Any]:
             "AutoModelForSequenceClassification": f"modeling_dsa.{classifier}",
         },
         "custom_pipelines": {
-            "sentence-embedding": {
-                "impl": "pipeline_dsa.SentenceEmbeddingPipeline",
-                "pt": ["AutoModel"],
-                "type": "text",
-            }
+            task: {"impl": pipeline, "pt": ["AutoModel"], "type": "text"}
+            for task, pipeline in (
+                ("sentence-embedding", "pipeline_dsa.SentenceEmbeddingPipeline"),
+                ("zero-shot-similarity", "zero_shot_dsa.ZeroShotSimilarityPipeline"),
+            )
         },
     }
 

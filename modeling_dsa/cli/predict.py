@@ -37,6 +37,20 @@ def add_parser(commands: "argparse._SubParsersAction[Any]") -> None:
     )
     parser.add_argument("text_pair", metavar="TEXT_PAIR", nargs="?", help="The second text of a pair.")
     parser.add_argument(
+        "--labels",
+        nargs="+",
+        default=[],
+        metavar="LABEL",
+        help="Classify by similarity instead, which needs no classifier: each text gets the label whose vector is "
+        "nearest to its own. They stand after INPUT, or before -- and INPUT.",
+    )
+    parser.add_argument(
+        "--template",
+        metavar="TEXT",
+        help='Makes a description of each label, which takes the place of {}, such as "This text is about {}."; '
+        "default: the label alone.",
+    )
+    parser.add_argument(
         "--text_column",
         nargs="+",
         default=[],
@@ -63,11 +77,14 @@ def run(arguments: argparse.Namespace) -> int:
     output_format = _output_format(output, arguments.format)
     if output is not None and output.exists() and Path(arguments.input).exists() and output.samefile(arguments.input):
         raise ValueError(f"{output} is the input: give another --output.")
-    config = _classifier_config(arguments.model)
-    texts = open_texts(
-        arguments.input, arguments.text_pair, arguments.text_column, pairs=config.sentences_per_example == 2
-    )
-    predict = _predictor(arguments.model)
+    if arguments.template is not None and not arguments.labels:
+        raise ValueError("--template describes labels: give --labels too.")
+    pairs = not arguments.labels and _classifier_config(arguments.model).sentences_per_example == 2
+    texts = open_texts(arguments.input, arguments.text_pair, arguments.text_column, pairs=pairs)
+    if arguments.labels:
+        predict = _nearest_label(arguments.model, arguments.labels, arguments.template or "{}")
+    else:
+        predict = _predictor(arguments.model)
     try:
         with _opened(output) as file:
             count = _write(texts, predict, file, output_format)
@@ -96,7 +113,10 @@ def _classifier_config(source: str) -> "DSAConfig":
 
     config = load_part("config", source, DSAConfig.from_pretrained)
     if not config.is_classifier:
-        raise ValueError(f"{source} holds an encoder without a classifier: train one, or use dsa encode.")
+        raise ValueError(
+            f"{source} holds an encoder without a classifier: train one, give --labels to classify by similarity, or "
+            "use dsa encode."
+        )
     return config
 
 
@@ -115,6 +135,24 @@ def _predictor(source: str) -> "Callable[[Sequence[Text]], list[Answer]]":
     kind = score_function(model.config.problem_type, model.num_labels)
     labels = [name for _, name in sorted(cast("dict[int, str]", model.config.id2label).items())]
     return lambda texts: answers(texts, label_scores(model, tokenizer, texts), labels, kind)
+
+
+def _nearest_label(source: str, labels: list[str], template: str) -> "Callable[[Sequence[Text]], list[Answer]]":
+    """What gives the labels whose descriptions are nearest to texts."""
+    from modeling_dsa.encoding.encoder import SentenceEncoder
+    from modeling_dsa.prediction.answers import answers
+    from modeling_dsa.zero_shot_dsa import describe_labels, label_probabilities
+
+    descriptions = describe_labels(labels, template)
+    read_config(source)
+    encoder = load_part("model", source, SentenceEncoder.from_pretrained)
+    described = encoder.encode(descriptions)  # (labels, width)
+
+    def predict(texts: "Sequence[Text]") -> "list[Answer]":
+        vectors = encoder.encode(cast("Sequence[str]", texts))  # (texts, width)
+        return answers(texts, label_probabilities(vectors, described), labels, "softmax")
+
+    return predict
 
 
 @contextmanager

@@ -2,8 +2,9 @@
 
 import re
 from pathlib import Path
+from typing import cast
 
-from huggingface_hub import EvalResult, ModelCard
+from huggingface_hub import EvalResult, ModelCard, ModelCardData
 from yaml import YAMLError
 
 from modeling_dsa.files.replacing import replaced_file
@@ -32,7 +33,7 @@ def read_card(folder: Path) -> ModelCard:
     if not path.is_file():
         raise FileNotFoundError(f"{folder} has no {CARD}: --card adds figures to the card of a model's folder.")
     try:
-        return ModelCard.load(path)
+        return cast(ModelCard, ModelCard.load(path))
     except (YAMLError, ValueError) as error:
         reason = str(error).partition("\n")[0]
         raise ValueError(f"{path}: the metadata between the --- lines are broken ({reason}): fix them.") from error
@@ -46,9 +47,10 @@ def update_card(card: ModelCard, evaluation: Evaluation, folder: Path) -> None:
         evaluation: The figures.
         folder: The model's, which holds the evaluation's picture.
     """
-    others = [result for result in card.data.eval_results or [] if _OURS not in (result.dataset_args or {})]
-    card.data.eval_results = others + [figure for result in evaluation.results for figure in _figures(result)]
-    card.data.model_name = card.data.model_name or folder.resolve().name
+    data = cast(ModelCardData, card.data)
+    others = [result for result in data.eval_results or [] if _OURS not in (result.dataset_args or {})]
+    data.eval_results = others + [figure for result in evaluation.results for figure in _figures(result)]
+    data.model_name = data.model_name or folder.resolve().name
     section = (
         f"{_START}\n## Evaluation by `dsa evaluate`\n\n{evaluation.as_markdown()}\n\n"
         f"Percent; correlations of the cosines of vectors with human scores, times 100.\n\n"

@@ -67,10 +67,10 @@ def open_model(source: str) -> EvaluatedModel:
         )
     model = load_part("model", source, load_as_saved)
     tokenizer = load_part("tokenizer", source, AutoTokenizer.from_pretrained)
-    encoder = SentenceEncoder(model.base_model, tokenizer)
+    encoder = SentenceEncoder(model, tokenizer)
     config = model.config
     classifier = None
-    if config.is_classifier and score_function(config.problem_type, config.num_labels) == "softmax":
+    if config.is_classifier and score_function(config.problem_type, int(config.num_labels or 0)) == "softmax":
         head = cast(DSAForSequenceClassification, model)
         names = [name for _, name in sorted(cast(dict[int, str], config.id2label).items())]
         classifier = Classifier(

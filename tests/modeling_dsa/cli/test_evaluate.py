@@ -9,9 +9,11 @@ import pytest
 from huggingface_hub import ModelCard
 from scipy.stats import spearmanr
 from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.modules import StaticEmbedding
 from sklearn.metrics import accuracy_score, confusion_matrix, f1_score
 from small_repositories import NLI_LABELS, save_system
 from small_runs import pairs
+from tokenizers import Tokenizer
 from transformers import pipeline
 
 from modeling_dsa.cli.main import main
@@ -78,9 +80,6 @@ def test_figures_are_those_of_other_libraries(folder: Path, tmp_path: Path, caps
 
 def test_any_sentence_transformers_model_is_compared_by_the_same_code(folder: Path, tmp_path: Path) -> None:
     """A model of another family, whose config.json says nothing of ours."""
-    from sentence_transformers.models import StaticEmbedding
-    from tokenizers import Tokenizer
-
     embedding = StaticEmbedding(Tokenizer.from_file(str(folder / "nli" / "tokenizer.json")), embedding_dim=4)
     SentenceTransformer(modules=[embedding], device="cpu").save_pretrained(str(tmp_path / "static"))
     assert evaluate(tmp_path / "static", "--similarity", folder / "scores.tsv", "--output", tmp_path) == 0

@@ -15,9 +15,9 @@ import torch
 from small_models import randomize, small_config
 from small_repositories import NLI, save_system
 from small_runs import pairs, small_tokenizer
-from transformers import AutoTokenizer
+from transformers import AutoTokenizer, pipeline
 
-from modeling_dsa import DSAForNLI, DSAForSequenceClassification
+from modeling_dsa import DSAForNLI, DSAForSequenceClassification, ZeroShotSimilarityPipeline
 from modeling_dsa.cli.main import main
 from modeling_dsa.encoding import windows
 
@@ -118,6 +118,25 @@ def test_lines_of_a_file_and_of_standard_input(
     assert alone["probabilities"] == pytest.approx(found[2]["probabilities"], rel=1e-4)
 
 
+def test_labels_are_chosen_by_similarity(models: Path, predict: Predict, tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text("\n".join(TEXTS) + "\n", encoding="utf-8")
+    labels, template = ["a man", "dogs", "music"], "A text of {} ."
+    found = predict("encoder", path, "--template", template, "--labels", *labels)
+    choose: Any = pipeline(
+        "zero-shot-similarity",  # type: ignore[call-overload]
+        model=str(models / "encoder"),
+        pipeline_class=ZeroShotSimilarityPipeline,
+    )
+    for answer, wanted in zip(found, choose(TEXTS, candidate_labels=labels, template=template), strict=True):
+        assert answer["label"] == wanted["labels"][0]
+        assert answer["probabilities"] == pytest.approx(
+            dict(zip(wanted["labels"], wanted["scores"], strict=True)), abs=1e-5
+        )
+    (alone,) = predict("encoder", "--labels", *labels, "--", TEXTS[0])
+    assert list(alone["probabilities"]) == labels
+
+
 def test_a_regression_gives_numbers(models: Path, predict: Predict, tmp_path: Path) -> None:
     path = write(tmp_path / "a.csv", ("sentence",), [[text] for text in TEXTS])
     model = DSAForSequenceClassification.from_pretrained(models / "regression")
@@ -180,7 +199,10 @@ def test_mistakes_are_one_sentence_and_leave_nothing(
         ("vsam", [tmp_path / "none.csv"], f"There is no file {tmp_path / 'none.csv'}"),
         ("vsam", [tmp_path / "other.md"], "other.md has an unsupported extension: give .txt, "),
         ("vsam", [tmp_path], f"{tmp_path} "),
-        ("encoder", ["a"], "encoder holds an encoder without a classifier: train one, or use dsa encode."),
+        ("encoder", ["a"], "encoder holds an encoder without a classifier: train one, give --labels"),
+        ("encoder", ["a", "--labels", "b"], "The labels must be two or more different texts, not 'b'."),
+        ("encoder", ["a", "--labels", "b", "c", "--template", "d"], "The template 'd' has no {}"),
+        ("nli", ["a", "b", "--template", "{}"], "--template describes labels: give --labels too."),
         ("nowhere", ["a"], "nowhere is no folder here"),
     ]
     for model, arguments, message in mistakes:

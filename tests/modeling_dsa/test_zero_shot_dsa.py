@@ -1,0 +1,64 @@
+"""Zero-shot classification by similarity: the pipeline, against transformers' vectors and torch's softmax."""
+
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from small_models import randomize, small_config
+from small_runs import small_tokenizer
+from transformers import pipeline
+
+from modeling_dsa import DSAModel, ZeroShotSimilarityPipeline
+
+TEXTS = ["A man is playing a guitar .", "Two dogs run across a field of grass ."]
+LABELS = ["a man", "dogs", "music"]
+TEMPLATE = "A text of {} ."
+
+
+@pytest.fixture(scope="module")
+def choose() -> Any:
+    model = randomize(DSAModel(small_config(vocab_size=len(small_tokenizer()))))
+    return pipeline("zero-shot-similarity", model=model.eval(), tokenizer=small_tokenizer())  # type: ignore[call-overload]
+
+
+def expected(choose: Any, text: str, template: str, temperature: float) -> dict[str, float]:
+    def vectors(*texts: str) -> torch.Tensor:
+        with torch.no_grad():
+            found: torch.Tensor = choose.model(
+                **small_tokenizer()(list(texts), padding=True, return_tensors="pt")
+            ).pooler_output
+        return found
+
+    cosines = F.cosine_similarity(vectors(text), vectors(*(template.format(label) for label in LABELS)))
+    return dict(zip(LABELS, (cosines / temperature).softmax(0).tolist(), strict=True))
+
+
+@pytest.mark.parametrize(("options", "temperature"), [({}, 0.05), ({"template": TEMPLATE, "temperature": 0.5}, 0.5)])
+def test_scores_are_the_softmax_of_cosines(choose: Any, options: dict[str, Any], temperature: float) -> None:
+    assert type(choose) is ZeroShotSimilarityPipeline
+    several = choose(TEXTS, candidate_labels=LABELS, **options)
+    assert [found["sequence"] for found in several] == TEXTS
+    for text, found in zip(TEXTS, several, strict=True):
+        wanted = expected(choose, text, options.get("template", "{}"), temperature)
+        assert dict(zip(found["labels"], found["scores"], strict=True)) == pytest.approx(wanted, abs=1e-5)
+        assert found["scores"] == sorted(found["scores"], reverse=True)
+    alone = choose(TEXTS[0], candidate_labels="a man, dogs, music", **options)
+    assert alone["labels"] == several[0]["labels"]
+    streamed = list(choose((text for text in TEXTS), candidate_labels=LABELS, **options))
+    assert [found["labels"] for found in streamed] == [found["labels"] for found in several]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"candidate_labels": ["one"]}, "The labels must be two or more different texts, not 'one'"),
+        ({"candidate_labels": ["one", "one"]}, "two or more different texts"),
+        ({"candidate_labels": ["one", " "]}, "two or more different texts"),
+        ({"candidate_labels": LABELS, "template": "no place"}, "has no {}, where a label is to stand"),
+        ({"candidate_labels": LABELS, "temperature": 0}, "temperature must be above 0, got 0"),
+    ],
+)
+def test_mistakes_are_told(choose: Any, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        choose(TEXTS, **options)
