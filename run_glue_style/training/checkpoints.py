@@ -1,16 +1,22 @@
 """A run's checkpoints and its best weights: the files of its folder `checkpoints`."""
 
 import json
+import logging
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from accelerate import Accelerator
+from accelerate.utils import broadcast_object_list
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from modeling_dsa.files.replacing import replaced_file, write_json
+
+from .manifest import file_hash, find_damage, write_manifest
+
+logger = logging.getLogger(__name__)
 
 KEPT = 2
 _IDENTITY = "identity.json"
@@ -32,41 +38,48 @@ class Checkpoints:
         """
         self.folder, self.best = folder, folder / "best.safetensors"
         self._accelerator, self._identity = accelerator, dict(identity)
+        self._best_hash: str | None = None  # known to the main process
 
     def resume(self) -> Path | None:
-        """Restore the last checkpoint, its best weights among it, and clear what a killed run left.
+        """Restore the last checkpoint that is whole, its best weights among it, and clear what a killed run left.
 
         Returns:
             The checkpoint's folder; None where there is none.
 
         Raises:
-            ValueError: It is another run's.
+            ValueError: It is another run's, or all are damaged.
         """
-        complete = self._complete()
-        last = complete[-1] if complete else None
+        last = self._last_whole()
         if last is not None:
             self._refuse_other_run(last)
             self._accelerator.load_state(str(last))
         if self._accelerator.is_main_process:
-            for path in self.folder.glob(".*"):
+            for path in (*self.folder.glob(".*"), *self._after(last)):
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
             self.best.unlink(missing_ok=True)  # a killed run may have found new best weights after its checkpoint
             if last is not None and (last / self.best.name).is_file():
                 with replaced_file(self.best) as beside:
                     shutil.copyfile(last / self.best.name, beside)
+                self._best_hash = file_hash(self.best)
         self._accelerator.wait_for_everyone()
         return last
 
     def save(self, step: int) -> None:
-        """Write the checkpoint of this step and delete old ones."""
+        """Write the checkpoint of this step and delete old ones.
+
+        Raises:
+            ValueError: The file of the best weights is damaged.
+        """
         # Every process writes files of its own into the one folder, whose name must not be a process's.
         beside = self.folder / f".step-{step}"
         self._accelerator.save_state(str(beside))
         self._accelerator.wait_for_everyone()
         if self._accelerator.is_main_process:
-            if self.best.is_file():
+            if self._best_hash is not None:
+                self._check_best()
                 shutil.copyfile(self.best, beside / self.best.name)
             write_json(self._identity, beside / _IDENTITY)
+            write_manifest(beside)
             beside.replace(self.folder / f"step-{step}")
             for old in self._complete()[:-KEPT]:
                 shutil.rmtree(old)
@@ -76,10 +89,17 @@ class Checkpoints:
         if self._accelerator.is_main_process:
             with replaced_file(self.best) as beside:
                 save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, beside)
+                self._best_hash = file_hash(beside)
         self._accelerator.wait_for_everyone()
 
     def load_best(self) -> dict[str, Tensor]:
-        """The best weights so far, on the CPU."""
+        """The best weights so far, on the CPU.
+
+        Raises:
+            ValueError: Their file is damaged.
+        """
+        if self._accelerator.is_main_process:
+            self._check_best()
         return load_file(self.best)
 
     def delete(self) -> None:
@@ -88,7 +108,33 @@ class Checkpoints:
 
     def _complete(self) -> list[Path]:
         """Complete checkpoints, oldest first."""
-        return sorted(self.folder.glob("step-*"), key=lambda path: int(path.name.removeprefix("step-")))
+        return sorted(self.folder.glob("step-*"), key=_step)
+
+    def _after(self, last: Path | None) -> list[Path]:
+        """The damaged checkpoints, which are after the last whole one."""
+        return [path for path in self._complete() if last is not None and _step(path) > _step(last)]
+
+    def _last_whole(self) -> Path | None:
+        """The last checkpoint whose files are those that were written."""
+        found: list[Path | None] = [None]
+        if self._accelerator.is_main_process:
+            complete = self._complete()
+            for path in reversed(complete):
+                damage = find_damage(path)
+                if damage is None:
+                    found[0] = path
+                    break
+                logger.warning(f"The checkpoint {path} is damaged ({damage}): the one before it is used.")
+            if complete and found[0] is None:
+                raise ValueError(f"All checkpoints in {self.folder} are damaged: give --overwrite_output_dir.")
+        broadcast_object_list(found)
+        return found[0]
+
+    def _check_best(self) -> None:
+        if not self.best.is_file() or file_hash(self.best) != self._best_hash:
+            raise ValueError(
+                f"{self.best} is damaged: the same command resumes from the last checkpoint, which has its own copy."
+            )
 
     def _refuse_other_run(self, checkpoint: Path) -> None:
         theirs = _flat(json.loads((checkpoint / _IDENTITY).read_text(encoding="utf-8")))
@@ -100,6 +146,10 @@ class Checkpoints:
                     f"{ours.get(name)}. Give the same options to resume it, --overwrite_output_dir to start anew, or "
                     "another --output_dir."
                 )
+
+
+def _step(checkpoint: Path) -> int:
+    return int(checkpoint.name.removeprefix("step-"))
 
 
 def _flat(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

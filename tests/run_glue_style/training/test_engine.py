@@ -3,6 +3,7 @@
 import itertools
 import math
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -184,6 +185,69 @@ def test_resumed_run_takes_the_best_weights_of_its_checkpoint_and_clears_what_a_
     resumed.train()
     assert same_tensors(final_state(resumed), whole_runs(COSINE))
     assert not list(checkpoints.glob(".*"))
+
+
+def flip_bit(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[-5] ^= 1
+    path.write_bytes(content)
+
+
+def halve(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+@pytest.mark.parametrize(
+    ("damage", "name", "said"),
+    [
+        (halve, "optimizer.bin", "optimizer.bin has .* bytes instead of"),
+        (flip_bit, "model.safetensors", "model.safetensors has other contents"),
+        (halve, "best.safetensors", "best.safetensors has .* bytes"),
+        (Path.unlink, "random_states_0.pkl", "random_states_0.pkl is missing"),
+        (halve, "manifest.json", "manifest.json cannot be read"),
+    ],
+)
+def test_damaged_checkpoint_is_named_and_the_one_before_is_used(
+    tmp_path: Path,
+    whole_runs: Callable[[dict[str, Any]], dict[str, Any]],
+    caplog: pytest.LogCaptureFixture,
+    damage: Callable[[Path], None],
+    name: str,
+    said: str,
+) -> None:
+    trainer = small_trainer(tmp_path, **COSINE)
+    at_batch(trainer, 14, crash)
+    with pytest.raises(CrashError):
+        trainer.train()
+    _, newest = sorted((tmp_path / "checkpoints").glob("step-*"))
+    damage(newest / name)
+    resumed = small_trainer(tmp_path, **COSINE)
+    resumed.train()
+    assert re.search(rf"{newest} is damaged \({said}.*: the one before it is used", caplog.text)
+    assert same_tensors(final_state(resumed), whole_runs(COSINE))
+
+
+def test_a_run_without_a_whole_checkpoint_is_not_begun_anew(tmp_path: Path) -> None:
+    trainer = small_trainer(tmp_path, num_train_epochs=1)
+    trainer.train()
+    for path in (tmp_path / "checkpoints").glob("step-*"):
+        flip_bit(path / "optimizer.bin")
+    with pytest.raises(ValueError, match=r"All checkpoints in .* are damaged: give --overwrite_output_dir"):
+        small_trainer(tmp_path, num_train_epochs=1).train()
+
+
+@pytest.mark.parametrize("damage", [halve, flip_bit, Path.unlink])
+def test_damaged_best_weights_are_noticed_and_come_back_from_the_checkpoint(
+    tmp_path: Path, whole_runs: Callable[[dict[str, Any]], dict[str, Any]], damage: Callable[[Path], None]
+) -> None:
+    trainer = small_trainer(tmp_path, **COSINE)
+    trainer.train()
+    damage(tmp_path / "checkpoints" / "best.safetensors")
+    with pytest.raises(ValueError, match=r"best\.safetensors is damaged: the same command resumes"):
+        trainer.checkpoints.load_best()
+    resumed = small_trainer(tmp_path, **COSINE)
+    resumed.train()
+    assert same_tensors(final_state(resumed), whole_runs(COSINE))
 
 
 def test_two_checkpoints_are_kept_and_none_after_the_end(tmp_path: Path) -> None:
