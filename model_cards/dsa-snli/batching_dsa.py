@@ -206,6 +206,24 @@ def token_ids(tokenizer: Tokenizer, texts: Iterable[str], progress: bool = False
     return ids, lengths
 
 
+def check_token_ids(tokenizer: Tokenizer, vocab_size: int) -> None:
+    """Refuse a tokenizer with ids that a model's word table does not have.
+
+    Args:
+        tokenizer: The model's.
+        vocab_size: Rows of its word table.
+
+    Raises:
+        ValueError: There is such an id.
+    """
+    largest = max(tokenizer.get_vocab(with_added_tokens=True).values(), default=-1)
+    if largest >= vocab_size:
+        raise ValueError(
+            f"The tokenizer has ids up to {largest}, but the model's word table {vocab_size} rows: they are not of one "
+            "model."
+        )
+
+
 def replace_surrogates(text: str) -> str:
     """Read half of a UTF-16 surrogate pair, which is no character and which no tokenizer takes, as U+FFFD."""
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -18,6 +18,7 @@ from .configuration_dsa import DSAConfig
 from .encoders_dsa import ENCODERS, DenseCNN
 from .folding_dsa import FoldedDenseCNN
 from .layers_dsa import dropout
+from .loading_dsa import refuse_missing_weights, refuse_nonfinite_weights
 from .packing_dsa import Packing, pack, split_pairs
 from .pooled_dsa import Pooled
 from .poolings_dsa import POOLINGS
@@ -151,13 +152,21 @@ class DSAPreTrainedModel(PreTrainedModel):
 
     @classmethod
     def from_pretrained(cls, *args: Any, **kwargs: Any) -> Any:
-        """As in transformers; the word table stays frozen as the config says (loading makes every tensor trainable)."""
-        loaded = super().from_pretrained(*args, **kwargs)
-        model = loaded[0] if isinstance(loaded, tuple) else loaded  # a tuple with output_loading_info=True
+        """As in transformers; the word table stays frozen as the config says (loading makes every tensor trainable).
+
+        Raises:
+            ValueError: Weights are missing or not finite. Who asks for `output_loading_info`, or gives `state_dict`,
+                decides alone about missing ones.
+        """
+        shows_info = kwargs.pop("output_loading_info", False)
+        model, loading_info = super().from_pretrained(*args, **kwargs, output_loading_info=True)
+        if not shows_info and kwargs.get("state_dict") is None:
+            refuse_missing_weights(loading_info["missing_keys"], model.config.is_classifier)
+        refuse_nonfinite_weights(model)
         model.apply_freezing()
         if model.config.fold_embeddings:
             model.fold_embeddings()
-        return loaded
+        return (model, loading_info) if shows_info else model
 
     def save_pretrained(  # type: ignore[override]  # the other options come by name
         self,

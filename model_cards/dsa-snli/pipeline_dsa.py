@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from transformers import Pipeline, PreTrainedModel, PreTrainedTokenizerBase
 
-from .batching_dsa import BATCH_SIZE, encode_sentences, replace_surrogates
+from .batching_dsa import BATCH_SIZE, check_token_ids, encode_sentences, replace_surrogates
 from .vectors_dsa import batch_vectors
 
 
@@ -23,6 +23,16 @@ class SentenceEmbeddingPipeline(Pipeline):
     _load_image_processor = False
     _load_feature_extractor = False
     _load_tokenizer = True
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        """As every pipeline.
+
+        Raises:
+            ValueError: The tokenizer is another model's.
+        """
+        super().__init__(*args, **kwargs)
+        tokenizer = cast(PreTrainedTokenizerBase, self.tokenizer)
+        check_token_ids(tokenizer.backend_tokenizer, self.model.config.vocab_size)
 
     def __call__(
         self,

@@ -5,8 +5,8 @@ import logging
 from pathlib import Path
 from typing import Any
 
-from modeling_dsa.files.loading import load_part
-from modeling_dsa.files.model_folder import load_as_saved, read_config
+from modeling_dsa.files.loading import load_model_and_tokenizer
+from modeling_dsa.files.model_folder import read_config
 
 logger = logging.getLogger(__name__)
 
@@ -41,11 +41,8 @@ def run(arguments: argparse.Namespace) -> int:
         if (error.name or "").partition(".")[0] != "matplotlib":
             raise
         raise ValueError('Drawing needs matplotlib: pip install "dsa-transformers[train]".') from error
-    from transformers import AutoTokenizer
-
     read_config(arguments.model)
-    model = load_part("model", arguments.model, load_as_saved)
-    tokenizer = load_part("tokenizer", arguments.model, AutoTokenizer.from_pretrained)
+    model, tokenizer = load_model_and_tokenizer(arguments.model)
     path = draw_attention(drawn_sentences(model, tokenizer, arguments.text, arguments.text_pair), arguments.output)
     logger.info(f"The picture is in {path}.")
     return 0

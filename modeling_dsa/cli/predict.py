@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
-from modeling_dsa.files.loading import load_part
-from modeling_dsa.files.model_folder import load_as_saved, read_config
+from modeling_dsa.files.loading import load_model_and_tokenizer, load_part
+from modeling_dsa.files.model_folder import read_config
 from modeling_dsa.files.replacing import replaced_file
 
 if TYPE_CHECKING:
@@ -123,14 +123,13 @@ def _classifier_config(source: str) -> "DSAConfig":
 def _predictor(source: str) -> "Callable[[Sequence[Text]], list[Answer]]":
     """What gives the answers to texts."""
     import torch
-    from transformers import AutoTokenizer
 
     from modeling_dsa.prediction.answers import answers
     from modeling_dsa.prediction.logits import score_function
     from modeling_dsa.prediction.scores import label_scores
 
-    model = cast("DSAForSequenceClassification", load_part("model", source, load_as_saved))
-    tokenizer = load_part("tokenizer", source, AutoTokenizer.from_pretrained)
+    loaded, tokenizer = load_model_and_tokenizer(source)
+    model = cast("DSAForSequenceClassification", loaded)
     model.to("cuda" if torch.cuda.is_available() else "cpu")  # type: ignore[arg-type]  # a wrapper hides the signature
     kind = score_function(model.config.problem_type, model.num_labels)
     labels = [name for _, name in sorted(cast("dict[int, str]", model.config.id2label).items())]

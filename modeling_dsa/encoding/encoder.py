@@ -8,7 +8,7 @@ from typing import Self, cast
 import torch
 from transformers import AutoModel, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
-from modeling_dsa.batching_dsa import BATCH_SIZE, Vectors, VectorType, encode_sentences
+from modeling_dsa.batching_dsa import BATCH_SIZE, Vectors, VectorType, check_token_ids, encode_sentences
 from modeling_dsa.files.model_folder import read_config
 from modeling_dsa.vectors_dsa import batch_vectors
 
@@ -32,10 +32,11 @@ class SentenceEncoder:
             tokenizer: Its tokenizer, which must be one of the `tokenizers` library.
 
         Raises:
-            ValueError: The tokenizer is none of these.
+            ValueError: The tokenizer is none of these, or another model's.
         """
         if not hasattr(tokenizer, "backend_tokenizer"):
             raise ValueError(f"A {type(tokenizer).__name__} is no fast tokenizer: load it with AutoTokenizer.")
+        check_token_ids(tokenizer.backend_tokenizer, model.config.vocab_size)
         self.model = cast(PreTrainedModel, model.base_model)
         self.tokenizer = tokenizer
 

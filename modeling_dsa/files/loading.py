@@ -3,7 +3,16 @@
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
+
+from modeling_dsa.batching_dsa import check_token_ids
+
+from .model_folder import load_as_saved
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+    from modeling_dsa.modeling_dsa import DSAPreTrainedModel
 
 T = TypeVar("T")
 
@@ -30,3 +39,25 @@ def load_part(what: str, source: str | Path, load: Callable[[str | Path], T]) ->
         raise ValueError(
             f"{source}: the {what} cannot be loaded ({first_sentence}): give a folder or Hub id of a DSA model."
         ) from error
+
+
+def load_model_and_tokenizer(source: str | Path) -> "tuple[DSAPreTrainedModel, PreTrainedTokenizerBase]":
+    """Load what a folder or repository holds: its classifier, or else its encoder, and its tokenizer.
+
+    Args:
+        source: Folder or Hub id.
+
+    Raises:
+        ValueError: Either cannot be loaded, weights are missing or not finite, or the two are not of one model.
+    """
+    from transformers import AutoTokenizer
+
+    model = load_part("model", source, load_as_saved)
+    tokenizer: PreTrainedTokenizerBase = load_part("tokenizer", source, AutoTokenizer.from_pretrained)
+    if not hasattr(tokenizer, "backend_tokenizer"):
+        raise ValueError(f"{source}: the tokenizer is no fast tokenizer: give a folder or Hub id of a DSA model.")
+    try:
+        check_token_ids(tokenizer.backend_tokenizer, model.config.vocab_size)
+    except ValueError as error:
+        raise ValueError(f"{source}: {error}") from error
+    return model, tokenizer

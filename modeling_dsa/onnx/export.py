@@ -140,6 +140,7 @@ def _write(model: DSAPreTrainedModel, file: Path, weights: str) -> None:
     about: dict[str, Any] = {
         "name": Path(str(config.name_or_path)).name or type(model).__name__,
         "weights_sha256": weights,
+        "vocab_size": config.vocab_size,
     }
     if served.is_classifier:
         labels = cast(dict[int, str], config.id2label)

@@ -21,6 +21,7 @@ from modeling_dsa.batching_dsa import (
     TextBatches,
     Vectors,
     VectorType,
+    check_token_ids,
     compute_in_batches,
     encode_sentences,
 )
@@ -55,7 +56,7 @@ class OnnxModel:
 
         Raises:
             FileNotFoundError: There is no such file.
-            ValueError: The file is not one of `export_onnx`.
+            ValueError: The file is not one of `export_onnx`, or the tokenizer is another model's.
         """
         for path in (file, tokenizer):
             if not Path(path).is_file():
@@ -70,6 +71,7 @@ class OnnxModel:
             raise ValueError(f"{file} does not say what it is: give a file that `dsa onnx` wrote.")
         self.about: dict[str, Any] = json.loads(about)
         self.tokenizer = Tokenizer.from_file(str(tokenizer))
+        check_token_ids(self.tokenizer, self.about["vocab_size"])
 
     @classmethod
     def from_pretrained(

@@ -6,7 +6,9 @@ import torch
 from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
 from modeling_dsa import DSAConfig, DSAModel
+from modeling_dsa.batching_dsa import check_token_ids
 from modeling_dsa.files.model_folder import read_config
+from modeling_dsa.loading_dsa import refuse_missing_weights
 from modeling_dsa.shipped.settings import setting_folder
 from modeling_dsa.text.building import build_model, vocabulary_from_texts
 from run_glue_style.training.model import loading_errors
@@ -14,6 +16,9 @@ from run_glue_style.training.recipe import ModelArguments
 
 from .arguments import LossArguments
 from .sentences import Sentences
+
+# Weights that a saved model gets anew where an option asks for them.
+_DRAWN = {"projection_size": "projection.", "word_shortcut": "shortcut."}
 
 
 def make_student(
@@ -53,7 +58,13 @@ def make_student(
         if start is not None:
             with torch.random.fork_rng(devices=[]):
                 torch.manual_seed(seed)  # for a projection that the model does not have
-                return DSAModel.from_pretrained(start, config=config), AutoTokenizer.from_pretrained(start)
+                model, info = DSAModel.from_pretrained(start, config=config, output_loading_info=True)
+            drawn = tuple(prefix for option, prefix in _DRAWN.items() if option in overrides)
+            missing = [name for name in info["missing_keys"] if not name.startswith(drawn)]
+            refuse_missing_weights(start, missing, has_head=False)
+            tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(start)
+            check_token_ids(tokenizer.backend_tokenizer, config.vocab_size)
+            return model, tokenizer
     assert arguments.vectors is not None
     vocabulary, vectors = vocabulary_from_texts(arguments.vectors, sentences, progress=show_progress)
     if overrides.get("embedding_size", vectors.dimension) != vectors.dimension:

@@ -13,11 +13,10 @@ from typing import Any, cast
 
 from huggingface_hub import ModelCard
 from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]  # public, but not in an __all__
-from transformers import AutoTokenizer
 
 from modeling_dsa import DSAConfig, DSAForSequenceClassification
 from modeling_dsa.encoders_dsa import ENCODERS
-from modeling_dsa.files.loading import load_part
+from modeling_dsa.files.loading import load_model_and_tokenizer, load_part
 from modeling_dsa.files.model_folder import read_config
 from modeling_dsa.files.replacing import replaced_file
 from modeling_dsa.poolings_dsa import POOLINGS
@@ -91,8 +90,8 @@ def write_card(folder: Path, model_id: str) -> Path:
     examples: Sequence[WidgetExample] = ()
     inputs = shown_inputs(kind_of(config, results), results)
     if config.is_classifier and inputs and any(folder.glob("*.safetensors")):
-        model = load_part("model", folder, DSAForSequenceClassification.from_pretrained)
-        examples = widget_examples(model, load_part("tokenizer", folder, AutoTokenizer.from_pretrained), inputs)
+        model, tokenizer = load_model_and_tokenizer(folder)
+        examples = widget_examples(cast(DSAForSequenceClassification, model), tokenizer, inputs)
     picture = PICTURE if (folder / PICTURE).is_file() else None
     card = model_card(results, model_id=model_id, config=config, examples=examples, picture=picture)
     return _write(card, folder / "README.md")

@@ -11,6 +11,7 @@ from huggingface_hub.errors import StrictDataclassError
 from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
 from modeling_dsa import DSAConfig, DSAForSequenceClassification, DSAModel
+from modeling_dsa.batching_dsa import check_token_ids
 from modeling_dsa.files.model_folder import read_config
 from modeling_dsa.hub.publishing import one_line
 from modeling_dsa.shipped.settings import setting_folder
@@ -94,7 +95,9 @@ def make_model(
         config = DSAConfig.from_pretrained(source, **_labels(task), **overrides)
         config.validate()  # loading checks each field, but not how overrides fit together
         if start is not None:
-            return _saved_model(task, arguments, config, seed), AutoTokenizer.from_pretrained(start)
+            saved = _saved_model(task, arguments, config, seed), AutoTokenizer.from_pretrained(start)
+            check_token_ids(saved[1].backend_tokenizer, config.vocab_size)
+            return saved
     path = vectors_path(task, arguments)
     assert path is not None
     vocabulary, vectors = vocabulary_from_texts(path, texts.all(), progress=show_progress)
