@@ -25,8 +25,9 @@ def read_config(source: str | PathLike[str]) -> dict[str, Any]:
     path = _find_config(source)
     try:
         config = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise ValueError(f"{path} is not JSON ({error}): give the folder or Hub id of a saved model.") from error
+    except (ValueError, RecursionError) as error:
+        reason = str(error).partition(";")[0]
+        raise ValueError(f"{path} is not JSON ({reason}): give the folder or Hub id of a saved model.") from error
     found = config.get("model_type") if isinstance(config, dict) else None
     if found != MODEL_TYPE:
         raise ValueError(f"{source} is a model of type {found!r}: give one of type {MODEL_TYPE!r}.")

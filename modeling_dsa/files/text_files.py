@@ -45,7 +45,7 @@ def read_texts(paths: Sequence[Path], columns: Sequence[str] = ()) -> list[str]:
 
 
 def read_rows(path: Path, columns: Sequence[str] | None = None) -> Rows:
-    r"""Read a file's rows one after another; empty lines are no rows.
+    r"""Read a file's rows one after another; empty lines are no rows. No two columns may have one name.
 
     Args:
         path: A UTF-8 file: `.jsonl` with one object a line, `.json` with that or one array of objects, `.csv`, `.tsv`
@@ -116,11 +116,11 @@ def open_parquet(path: Path) -> Iterator[Any]:
         from pyarrow import parquet
     except ImportError as error:
         raise ValueError(f'Reading {path} needs pyarrow: pip install "dsa-transformers[train]".') from error
-    try:
-        with _open(path) as file:
+    with _open(path) as file:
+        try:
             yield parquet.ParquetFile(file)
-    except pyarrow.ArrowException as error:
-        raise ValueError(f"{path} is a broken Parquet file: write or download it again.") from error
+        except (pyarrow.ArrowException, OSError) as error:  # damaged pages are an OSError without a name
+            raise ValueError(f"{path} is a broken Parquet file: write or download it again.") from error
 
 
 @contextmanager
@@ -129,6 +129,8 @@ def _open(path: Path) -> Iterator[BufferedIOBase]:
         raise FileNotFoundError(f"There is no file {path}: give files of texts.")
     if path.is_dir():
         raise ValueError(f"{path} is a folder: give the files in it.")
+    if not path.is_file():  # it is read more than once, and a pipe would wait for ever
+        raise ValueError(f"{path} is no regular file: write what it gives to a file first, or pipe it to `-`.")
     try:
         with gzip.open(path) if path.name.lower().endswith(".gz") else path.open("rb") as file:
             yield file
@@ -154,15 +156,37 @@ def _json_rows(path: Path, columns: Sequence[str] | None) -> Rows:
         if not line.strip():
             continue
         location = f"{path}, line {number}"
-        try:
-            row = json.loads(line)
-        except json.JSONDecodeError as error:
-            what = f"{error.msg} at character {error.pos + 1}"
-            raise ValueError(f"{location} is broken JSON ({what}): fix or remove it.") from error
+        row = _parsed(line, location)
         if not isinstance(row, dict):
             found, example = repr(line[:80].strip()), '{"text": "..."}'
             raise ValueError(f"{location} is no JSON object but {found}: each line must be one, such as {example}.")
         yield location, {column: row[column] for column in _wanted(location, columns, list(row))}
+
+
+def _parsed(text: str, location: str) -> Any:
+    try:
+        return json.loads(text, object_pairs_hook=_with_single_keys)
+    except json.JSONDecodeError as error:
+        if "\n" in text.rstrip("\r\n"):
+            location += f", line {error.lineno}"
+        what = f"{error.msg} at character {error.colno}"
+    except RecursionError:
+        what = "it is nested too deeply"
+    except ValueError as error:  # a key that stands twice, or a number of thousands of digits
+        what = str(error).partition(";")[0]
+    raise ValueError(f"{location} is broken JSON ({what}): fix or remove it.")
+
+
+def _with_single_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError(f"it has the key {_repeated([key for key, _ in pairs])!r} twice")
+    return found
+
+
+def _repeated(names: Sequence[str]) -> str | None:
+    """The first name that stands twice, if one does."""
+    return next((name for index, name in enumerate(names) if name in names[:index]), None)
 
 
 def _json_file_rows(path: Path, columns: Sequence[str] | None) -> Rows:
@@ -170,10 +194,7 @@ def _json_file_rows(path: Path, columns: Sequence[str] | None) -> Rows:
     if not first.lstrip().startswith("["):
         yield from _json_rows(path, columns)
         return
-    try:
-        rows = json.loads("".join(_lines(path)))
-    except json.JSONDecodeError as error:
-        raise ValueError(f"{path}, line {error.lineno} is broken JSON ({error.msg}): fix the file.") from error
+    rows = _parsed("".join(_lines(path)), str(path))
     for number, row in enumerate(rows, 1):
         location = f"{path}, row {number}"
         if not isinstance(row, dict):
@@ -219,7 +240,10 @@ def _parquet_rows(path: Path, columns: Sequence[str] | None) -> Rows:
 
 
 def _wanted(location: str, columns: Sequence[str] | None, there: Sequence[str]) -> Sequence[str]:
-    """The columns to read of those that are there."""
+    """The columns to read of those that are there, of which no two may have one name."""
+    repeated = _repeated([name for name in there if name])  # tables end in empty columns without a name
+    if repeated is not None:
+        raise ValueError(f"{location} has the column {repeated!r} twice: rename or remove one.")
     for column in columns or ():
         if column not in there:
             raise ValueError(f"{location} has no column {column!r}: it has {', '.join(there) or 'none'}.")

@@ -9,6 +9,8 @@ import yaml
 
 from .files import CONFIGURATION
 
+_NULL = ("", "~", "null", "Null", "NULL")
+
 
 def setting_names() -> list[str]:
     """Names of all settings, in alphabetical order."""
@@ -62,19 +64,37 @@ def table_path(name: str) -> Path:
     return path
 
 
-def read_recipe(path: Path) -> dict[str, Any]:
-    """Options of a recipe file: names of command-line options and their values.
+class _RecipeLoader(yaml.BaseLoader):
+    """Reads every value as the text that it is: the option knows its type, and `no` or `1:30` mean what they say."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        """A mapping, in which no key may stand twice."""
+        keys = [key.value for key, _ in node.value]
+        for index, key in enumerate(keys):
+            if key in keys[:index]:
+                raise yaml.YAMLError(f"'{key}' stands twice")
+        return super().construct_mapping(node, deep)
+
+
+def read_recipe(path: Path) -> dict[str, str | list[str] | None]:
+    """Options of a recipe file: names of command-line options and their values as texts, None for `null`.
 
     Raises:
-        ValueError: The file is not a YAML mapping.
+        ValueError: The file is not a YAML mapping of names to values or lists of values, or a name stands twice.
     """
     try:
-        recipe = yaml.safe_load(path.read_text(encoding="utf-8"))
+        recipe = yaml.load(path.read_text(encoding="utf-8"), _RecipeLoader)
+    except RecursionError as error:
+        raise ValueError(f"{path} is nested too deeply: it must map option names to values.") from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise ValueError(f"{path} is not valid YAML: {' '.join(str(error).split())}") from error
-    if not isinstance(recipe, dict) or not all(isinstance(name, str) for name in recipe):
+    if not isinstance(recipe, dict) or not all(map(_is_value, recipe.values())):
         raise ValueError(f"{path} must map option names to values, such as 'learning_rate: 0.001'.")
-    return recipe
+    return {name: None if value in _NULL else value for name, value in recipe.items()}
+
+
+def _is_value(value: Any) -> bool:
+    return isinstance(value, str) or (isinstance(value, list) and all(isinstance(item, str) for item in value))
 
 
 def suggestion(name: str, names: Iterable[str]) -> str:

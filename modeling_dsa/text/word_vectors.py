@@ -116,6 +116,8 @@ def _open(path: Path) -> Iterator[tuple[str, Callable[[int], bytes], int, Callab
         raise FileNotFoundError(f"There is no file {file}: give the path of a file of word vectors.")
     if file.is_dir():
         raise ValueError(f"{file} is a folder: give the path of a file of word vectors.")
+    if not file.is_file():
+        raise ValueError(f"{file} is no regular file: give the path of a file of word vectors.")
     with ExitStack() as stack:
         raw = stack.enter_context(file.open("rb"))
         magic = raw.read(4)

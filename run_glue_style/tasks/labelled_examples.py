@@ -28,8 +28,9 @@ class ExampleFormat:
     """What the examples of a task are, and in which columns of the data they are found.
 
     Attributes:
-        texts: The columns of texts, and the names that each may have in the data, the first of which wins.
-        label_columns: The names that the column of labels may have.
+        texts: The columns of texts, and the names that each may have in the data. Where a row has two of them, they
+            must say the same.
+        label_columns: The names that the column of labels may have, likewise.
         labels: What the labels are.
         version: To be raised when reading changes: `datasets` hashes a function of a module by its name, so its
             caches must be told.
@@ -38,7 +39,7 @@ class ExampleFormat:
     texts: Mapping[str, tuple[str, ...]]
     label_columns: tuple[str, ...]
     labels: Labels
-    version: int = 3
+    version: int = 4
 
     @property
     def features(self) -> Features:
@@ -53,10 +54,12 @@ class ExampleFormat:
             location: Where it stands, for messages.
 
         Raises:
-            ValueError: A column is missing, the label is unknown, or a text of a labelled row is none.
+            ValueError: A column is missing, two names of one column say different things, the label is unknown, or a
+                text of a labelled row is none.
         """
-        columns = {column: _first_of(names, row, location) for column, names in self.texts.items()}
-        label = self.labels.read(row[_first_of(self.label_columns, row, location)], location)
+        columns = {column: _agreed(names, row, location, lambda value: value) for column, names in self.texts.items()}
+        label_column = _agreed(self.label_columns, row, location, lambda value: self.labels.read(value, location))
+        label = self.labels.read(row[label_column], location)
         if label is not None:
             for name in columns.values():
                 text = row[name]
@@ -238,11 +241,18 @@ def _class_names(features: Features) -> dict[str, Sequence[str]]:
     return {name: feature.names for name, feature in features.items() if isinstance(feature, ClassLabel)}
 
 
-def _first_of(names: Sequence[str], row: Row, location: str) -> str:
-    for name in names:
-        if name in row:
-            return name
-    raise ValueError(f"{location}: there is no column {' or '.join(names)}, only {', '.join(row)}")
+def _agreed(names: Sequence[str], row: Row, location: str, meaning: Callable[[object], object]) -> str:
+    """The first of several names of one column that a row has; all that it has must mean the same."""
+    there = [name for name in names if name in row]
+    if not there:
+        raise ValueError(f"{location}: there is no column {' or '.join(names)}, only {', '.join(row)}")
+    for other in there[1:]:
+        if meaning(row[other]) != meaning(row[there[0]]):
+            raise ValueError(
+                f"{location}: {there[0]} is {row[there[0]]!r:.80} and {other} is {row[other]!r:.80}, which should be "
+                "the same; fix the row or rename one of the columns"
+            )
+    return there[0]
 
 
 def _drop_unlabelled(rows: Dataset, where: str) -> Dataset:

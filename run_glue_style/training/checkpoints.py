@@ -9,10 +9,12 @@ from typing import Any
 
 from accelerate import Accelerator
 from accelerate.utils import broadcast_object_list
+from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from modeling_dsa.files.replacing import replaced_file, write_json
+from modeling_dsa.hub.publishing import one_line
 
 from .manifest import file_hash, find_damage, write_manifest
 
@@ -69,10 +71,17 @@ class Checkpoints:
 
         Raises:
             ValueError: The file of the best weights is damaged.
+            OSError: It cannot be written, such as to a full disk.
         """
         # Every process writes files of its own into the one folder, whose name must not be a process's.
         beside = self.folder / f".step-{step}"
-        self._accelerator.save_state(str(beside))
+        try:
+            self._accelerator.save_state(str(beside))
+        except (OSError, RuntimeError, SafetensorError) as error:  # torch has no OSError for a full disk
+            raise OSError(
+                f"The checkpoint of step {step} cannot be written to {self.folder} ({one_line(error)}): free some "
+                "space there, and the same command resumes from the checkpoint before."
+            ) from error
         self._accelerator.wait_for_everyone()
         if self._accelerator.is_main_process:
             if self._best_hash is not None:

@@ -131,8 +131,12 @@ def train_and_evaluate(
 
 def _refuse_finished(output_dir: Path, run: RunArguments) -> None:
     if (output_dir / RESULTS).exists() and not run.overwrite_output_dir:
+        # Its results came last: who was killed after them left what nobody needs.
+        shutil.rmtree(output_dir / "checkpoints", ignore_errors=True)
+        push = f"`dsa push {output_dir} {run.hub_model_id}` to push it, " if run.push_to_hub else ""
         raise ValueError(
-            f"{output_dir} holds a finished run: give --overwrite_output_dir to replace it, or another --output_dir."
+            f"{output_dir} holds a finished run: give {push}--overwrite_output_dir to replace it, or another "
+            "--output_dir."
         )
 
 

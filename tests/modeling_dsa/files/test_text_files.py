@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 import re
 from pathlib import Path
 
@@ -70,6 +71,12 @@ def test_csv_field_has_any_length(tmp_path: Path) -> None:
         ("a.csv", "id,text\n1,a\n1,b,c\n", ["text"], "a.csv, line 3 has 3 fields, but the header 2"),
         ("a.csv", 'id,text\n1,"a\n', ["text"], "a.csv, line 2 is broken (unexpected end of data)"),
         ("a.tsv", "id\ttext\n1\ta\tb\n", ["text"], "a.tsv, line 2 has 3 fields, but the header 2"),
+        ("a.jsonl", '{"text": ' + "[" * 100_000, ["text"], "a.jsonl, line 1 is broken JSON (it is nested too deeply)"),
+        ("a.json", "[" * 100_000, ["text"], "a.json is broken JSON (it is nested too deeply)"),
+        ("a.jsonl", f'{{"text": {"9" * 5000}}}', ["text"], "a.jsonl, line 1 is broken JSON (Exceeds the limit"),
+        ("a.jsonl", '{"text": "a", "text": "b"}', ["text"], "line 1 is broken JSON (it has the key 'text' twice)"),
+        ("a.csv", "text,id,text\na,1,b\n", ["text"], "a.csv has the column 'text' twice: rename or remove one."),
+        ("a.tsv", "id\ttext\tid\n1\ta\t2\n", ["text"], "a.tsv has the column 'id' twice"),
         ("a.parquet", "PAR1 and no more", ["text"], "a.parquet is a broken Parquet file"),
     ],
 )
@@ -78,6 +85,30 @@ def test_mistakes_name_the_file_the_place_and_the_way_out(
 ) -> None:
     with pytest.raises(ValueError, match=re.escape(message)):
         read_texts([write(tmp_path, name, content)], columns)
+
+
+def test_damaged_page_and_columns_of_one_name_in_a_parquet_file(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    pyarrow.parquet.write_table(pyarrow.table({"text": ["a b c d"] * 5000}), path, compression="snappy")
+    content = bytearray(path.read_bytes())
+    content[4:60] = bytes(56)
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=r"a\.parquet is a broken Parquet file"):
+        read_texts([path], ["text"])
+    twice = pyarrow.Table.from_arrays([pyarrow.array(["a"]), pyarrow.array(["b"])], ["text", "text"])
+    pyarrow.parquet.write_table(twice, path)
+    with pytest.raises(ValueError, match=r"a\.parquet has the column 'text' twice"):
+        read_texts([path], ["text"])
+
+
+def test_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "a.txt")
+    with pytest.raises(ValueError, match=r"a\.txt is no regular file"):
+        read_texts([tmp_path / "a.txt"])
+
+
+def test_empty_columns_at_the_end_of_a_table_are_no_columns(tmp_path: Path) -> None:
+    assert read_texts([write(tmp_path, "a.csv", "text,,\na,,\n")], ["text"]) == ["a"]
 
 
 def test_missing_file_folder_and_parquet_column(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+import yaml
 
 from modeling_dsa import DSAConfig, DSAForSequenceClassification
 from modeling_dsa.shipped.files import CONFIGURATION
@@ -53,7 +54,7 @@ def test_setting_has_a_valid_config_and_a_recipe_of_known_options(name: str) -> 
     path = recipe_path(None, folder)
     assert path == folder / "recipe.yaml"
     _, _, recipe, _, overrides = parse_arguments([SCRIPTS[name.split("-")[-1]].DataArguments], "", ["--setting", name])
-    options = read_recipe(path)
+    options = yaml.safe_load(path.read_text(encoding="utf-8"))
     assert options.pop("classes", 5) == len(written.get("id2label", ())) or not name.endswith("sst5")
     assert {key: getattr(recipe, key) for key in options} == options
     assert overrides == {}
@@ -97,6 +98,14 @@ def test_table_by_name_and_mistake() -> None:
         table_path("x")
 
 
+def test_values_are_texts_for_the_options_types(tmp_path: Path) -> None:
+    (tmp_path / "mine.yaml").write_text("mixed_precision: no\nseed: 1_000\noutput_dir: 1:30\nmax_train_steps: null\n")
+    options = {"mixed_precision": "no", "seed": "1_000", "output_dir": "1:30", "max_train_steps": None}
+    assert read_recipe(tmp_path / "mine.yaml") == options
+    *_, run, _ = parse_arguments([], "", ["--recipe", str(tmp_path / "mine.yaml")])
+    assert (run.mixed_precision, run.seed, run.output_dir) == ("no", 1000, Path("1:30"))
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [
@@ -104,7 +113,9 @@ def test_table_by_name_and_mistake() -> None:
         (b"learning_rate: \xff\n", "is not valid YAML"),
         (b"- a\n- b\n", "must map option names to values"),
         (b"", "must map option names to values"),
-        (b"1: 2\n", "must map option names to values"),
+        (b"a: {b: 1}\n", "must map option names to values"),
+        (b"a: 1\nb: 2\na: 3\n", "is not valid YAML: 'a' stands twice"),
+        (b"a: " + b"[" * 3000, "is nested too deeply"),
     ],
 )
 def test_broken_recipe_is_named(tmp_path: Path, content: bytes, message: str) -> None:

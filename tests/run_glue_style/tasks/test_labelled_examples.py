@@ -311,8 +311,14 @@ def read_words(path: Path, label: str) -> Rows:
     return ((location, {"q": line, "y": label}) for location, line in read_lines(path))
 
 
-def test_first_name_of_a_column_wins(tmp_path: Path) -> None:
-    assert OTHER.convert({"question": "b", "q": "a", "y": " YES "}, "here") == {"question": "a", "label": 1}
+def test_two_names_of_one_column_must_say_the_same() -> None:
+    assert OTHER.convert({"question": "a", "q": "a", "y": " YES "}, "here") == {"question": "a", "label": 1}
+    with pytest.raises(ValueError, match="here: q is 'a' and question is 'b', which should be the same"):
+        OTHER.convert({"question": "b", "q": "a", "y": " YES "}, "here")
+    pair = {"sentence1": "a", "sentence2": "b", "gold_label": "neutral"}
+    assert NLI.convert({**pair, "label": 1}, "here")["label"] == 1
+    with pytest.raises(ValueError, match="here: gold_label is 'neutral' and label is 'entailment', which should"):
+        NLI.convert({**pair, "label": "entailment"}, "here")
     with pytest.raises(ValueError, match="here: there is no column q or question, only y"):
         OTHER.convert({"y": 1}, "here")
 

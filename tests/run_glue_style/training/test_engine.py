@@ -4,6 +4,7 @@ import itertools
 import math
 import os
 import re
+import resource
 import signal
 import subprocess
 import sys
@@ -248,6 +249,19 @@ def test_damaged_best_weights_are_noticed_and_come_back_from_the_checkpoint(
     resumed = small_trainer(tmp_path, **COSINE)
     resumed.train()
     assert same_tensors(final_state(resumed), whole_runs(COSINE))
+
+
+def test_checkpoint_that_cannot_be_written_is_one_sentence_and_the_one_before_stays(tmp_path: Path) -> None:
+    """A limit on the size of files fails as a full disk does: torch raises a RuntimeError for both."""
+    trainer = small_trainer(tmp_path, run={"checkpointing_steps": 2})
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    at_batch(trainer, 4, lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (6_000, limits[1])))
+    try:
+        with pytest.raises(OSError, match=r"The checkpoint of step 4 cannot be written to .*: free some space there"):
+            trainer.train()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert [path.name for path in (tmp_path / "checkpoints").glob("step-*")] == ["step-2"]
 
 
 def test_two_checkpoints_are_kept_and_none_after_the_end(tmp_path: Path) -> None:
