@@ -11,31 +11,53 @@ from .recipe import TrainingRecipe
 
 
 def make_optimizer(model: PreTrainedModel, recipe: TrainingRecipe) -> torch.optim.Optimizer:
-    """An optimizer of all parameters that are not frozen, with a group for the word table where it has its own rate.
+    """An optimizer of all parameters that are not frozen; it freezes the encoder where the recipe's rate for it is 0.
 
     Raises:
-        ValueError: The recipe has a rate for the word table, and the table is frozen.
+        ValueError: The recipe has a rate for the word table, which is frozen, or one for the encoder of a model that is
+            nothing else.
     """
-    trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
     groups: list[dict[str, Any]] = []
-    if recipe.embedding_learning_rate is not None:
-        table = cast(Tensor, model.get_input_embeddings().weight)
-        if not table.requires_grad:
-            raise ValueError(
-                "--embedding_learning_rate is for a word table that is trained: give --freeze_embeddings false, or "
-                "leave it out."
-            )
-        trained = [parameter for parameter in trained if parameter is not table]
-        groups = [{"params": [table], "lr": recipe.embedding_learning_rate}]
+    for rate, parameters in _parameters_by_rate(model, recipe):
+        if recipe.optimizer == "adamw":
+            matrices = [parameter for parameter in parameters if parameter.ndim > 1]
+            others = [parameter for parameter in parameters if parameter.ndim <= 1]
+            groups += [{"params": matrices, "lr": rate}, {"params": others, "lr": rate, "weight_decay": 0.0}]
+        else:
+            groups.append({"params": parameters, "lr": rate})
+    groups = [group for group in groups if group["params"]]
     if recipe.optimizer == "adamw":
-        matrices = [parameter for parameter in trained if parameter.ndim > 1]
-        others = [parameter for parameter in trained if parameter.ndim <= 1]
-        groups = [{"params": matrices}, {"params": others, "weight_decay": 0.0}, *groups]
-        return torch.optim.AdamW(groups, lr=recipe.learning_rate, weight_decay=recipe.weight_decay, fused=True)
-    groups = [{"params": trained}, *groups]
+        return torch.optim.AdamW(groups, weight_decay=recipe.weight_decay, fused=True)
     if recipe.optimizer == "adam":
-        return torch.optim.Adam(groups, lr=recipe.learning_rate, weight_decay=recipe.weight_decay, fused=True)
-    return torch.optim.Adadelta(groups, lr=recipe.learning_rate, weight_decay=recipe.weight_decay, foreach=True)
+        return torch.optim.Adam(groups, weight_decay=recipe.weight_decay, fused=True)
+    return torch.optim.Adadelta(groups, weight_decay=recipe.weight_decay, foreach=True)
+
+
+def _parameters_by_rate(model: PreTrainedModel, recipe: TrainingRecipe) -> list[tuple[float, list[Tensor]]]:
+    """The parameters that are trained, by their highest learning rates: head, encoder, word table."""
+    base, encoder_rate = model.base_model, recipe.encoder_learning_rate
+    if encoder_rate is not None and base is model:
+        raise ValueError(
+            "--encoder_learning_rate is for a model with a classifier; of this one, --learning_rate is all."
+        )
+    if encoder_rate == 0:
+        base.requires_grad_(False)
+    table = cast(Tensor, model.get_input_embeddings().weight)
+    if recipe.embedding_learning_rate is not None and not table.requires_grad:
+        raise ValueError(
+            "--embedding_learning_rate is for a word table that is trained: give --freeze_embeddings false, or leave "
+            "it out."
+        )
+    if encoder_rate is None:
+        encoder_rate = recipe.learning_rate
+    table_rate = encoder_rate if recipe.embedding_learning_rate is None else recipe.embedding_learning_rate
+    of_encoder = set(base.parameters())
+    by_rate: dict[float, list[Tensor]] = {}
+    for parameter in model.parameters():
+        rate = table_rate if parameter is table else encoder_rate if parameter in of_encoder else recipe.learning_rate
+        if parameter.requires_grad:
+            by_rate.setdefault(rate, []).append(parameter)
+    return list(by_rate.items())
 
 
 def make_scheduler(

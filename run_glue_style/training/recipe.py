@@ -75,6 +75,11 @@ class TrainingRecipe:
     embedding_learning_rate: float | None = _option(
         None, "Highest learning rate of the word table, where it is trained; default: that of all other weights."
     )
+    encoder_learning_rate: float | None = _option(
+        None,
+        "Highest learning rate of all but the classifier, for --model_name_or_path: a lower one keeps what the encoder "
+        "knows, 0 freezes it; default: that of the classifier.",
+    )
     weight_decay: float = _option(0.01, "For adamw on weight matrices, for the others (L2) on all parameters.")
     max_grad_norm: float = _option(5.0, "Clip the gradient's norm; 0 clips nothing.")
     schedule: Literal["cosine", "linear", "constant", "plateau"] = _option(
@@ -99,10 +104,22 @@ class TrainingRecipe:
         _check_positive(self, "num_train_epochs", "learning_rate")
         if self.embedding_learning_rate is not None:
             _check_positive(self, "embedding_learning_rate")
+            if self.encoder_learning_rate == 0:
+                raise ValueError(
+                    "--encoder_learning_rate 0 freezes the word table too: leave --embedding_learning_rate out."
+                )
         _check_least(self, 2, "per_device_train_batch_size")  # batch normalisation cannot train on one example
         _check_least(self, 1, "per_device_eval_batch_size", "gradient_accumulation_steps", "max_train_steps")
         _check_least(self, 1, "plateau_patience", "evaluations_per_epoch")
-        _check_least(self, 0, "weight_decay", "max_grad_norm", "plateau_threshold", "early_stopping_patience")
+        _check_least(
+            self,
+            0,
+            "encoder_learning_rate",
+            "weight_decay",
+            "max_grad_norm",
+            "plateau_threshold",
+            "early_stopping_patience",
+        )
         _check_least(self, 0, "batch_norm_batches")
         _check_share(self, "warmup_ratio", "label_smoothing", "average_decay")
 

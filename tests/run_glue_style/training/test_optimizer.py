@@ -49,6 +49,31 @@ def test_plateau_halves_after_exactly_plateau_patience_checks() -> None:
     assert rates(recipe, 8, losses) == [1e-3] * 3 + [5e-4] * 2 + [2.5e-4] * 2 + [1.25e-4]
 
 
+@pytest.mark.parametrize("optimizer", ["adamw", "adadelta"])
+def test_head_encoder_and_word_table_have_rates_of_their_own(optimizer: Any) -> None:
+    model = DSAForNLI(small_config(sentences_per_example=2, freeze_embeddings=False))
+    recipe = TrainingRecipe(
+        optimizer=optimizer, learning_rate=0.3, encoder_learning_rate=0.2, embedding_learning_rate=0.1
+    )
+    groups = make_optimizer(model, recipe).param_groups
+    rates = {parameter: group["lr"] for group in groups for parameter in group["params"]}
+    assert {name: rates[parameter] for name, parameter in model.named_parameters()} == {
+        name: 0.1 if "embed_tokens" in name else 0.2 if name.startswith("dsa.") else 0.3
+        for name, _ in model.named_parameters()
+    }
+
+
+def test_a_frozen_encoder_stays_as_it_was(tmp_path: Path) -> None:
+    trainer = small_trainer(tmp_path, max_train_steps=2, encoder_learning_rate=0)
+    before = {name: tensor.clone() for name, tensor in trainer.unwrapped_model().named_parameters()}
+    trainer.train()
+    changed = {
+        name for name, tensor in trainer.unwrapped_model().named_parameters() if not torch.equal(tensor, before[name])
+    }
+    assert changed
+    assert all(name.startswith("classifier.") for name in changed)
+
+
 def test_adamw_decays_matrices_only() -> None:
     model = DSAForNLI(small_config(sentences_per_example=2))
     decayed, others = make_optimizer(model, TrainingRecipe(weight_decay=0.2)).param_groups
