@@ -10,21 +10,28 @@ from pathlib import Path
 if not __package__:  # started by its path: Python searches this folder, and not the repository's root
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 
-from datasets import DatasetDict
+from dataclasses import dataclass, field
+
+from datasets import DatasetDict, concatenate_datasets
 
 from modeling_dsa import DSAForNLI
 from run_glue_style.reporting.reporters import REPORTERS
 from run_glue_style.sample import SAMPLE_FILES, SAMPLE_VECTORS, baseline_line
 from run_glue_style.tasks.arguments import DatasetArguments
-from run_glue_style.tasks.labelled_examples import load_files, load_hub
+from run_glue_style.tasks.labelled_examples import load_file, load_files, load_hub
 from run_glue_style.tasks.metrics import ClassificationMetric
 from run_glue_style.tasks.nli import LABEL_NAMES, NLI
 from run_glue_style.tasks.task import Task
 from run_glue_style.training.entry import run_script, run_task
 
 
+@dataclass
 class DataArguments(DatasetArguments):
     """The pairs; with none of these options, the SNLI pairs that ship with the package."""
+
+    extra_train_files: list[Path] | None = field(
+        default=None, metadata={"help": "More pairs to train on, of other data sets, in files like train_file."}
+    )
 
 
 def make_task(arguments: DataArguments) -> Task:
@@ -33,23 +40,29 @@ def make_task(arguments: DataArguments) -> Task:
     Raises:
         ValueError: Options contradict each other.
     """
-    files, name = arguments.files, arguments.dataset_name
+    files, name, extra_files = arguments.files, arguments.dataset_name, arguments.extra_train_files or []
 
     def load() -> DatasetDict:
         if name is not None:
-            return load_hub(name, arguments.dataset_config_name, NLI)
-        return load_files(files or SAMPLE_FILES, NLI)
+            data = load_hub(name, arguments.dataset_config_name, NLI)
+        else:
+            data = load_files(files or SAMPLE_FILES, NLI)
+        if extra_files:
+            more = [load_file("train", path, NLI) for path in extra_files]
+            data["train"] = concatenate_datasets([data["train"], *more])
+        return data
 
     is_sample = name is None and not files
+    source = "SNLI pairs of the package" if is_sample else name or ", ".join(path.name for path in files.values())
     return Task(
         name="nli",
         model_class=DSAForNLI,
         text_columns=("premise", "hypothesis"),
         label_names=LABEL_NAMES,
         load=load,
-        source="SNLI pairs of the package" if is_sample else name or ", ".join(path.name for path in files.values()),
+        source=", ".join([source, *(path.name for path in extra_files)]),
         default_vectors=SAMPLE_VECTORS if is_sample else None,
-        baseline=baseline_line() if is_sample else None,
+        baseline=baseline_line() if is_sample and not extra_files else None,
         example=("A man is playing a guitar on stage.", "A man is asleep."),
         fingerprint=NLI.fingerprint,
         metrics=(ClassificationMetric(LABEL_NAMES),),

@@ -34,7 +34,7 @@ from transformers import BertConfig
 
 from modeling_dsa import DSAForNLI
 from run_glue_style.reporting import reporters
-from run_glue_style.run_nli import main
+from run_glue_style.run_nli import DataArguments, main, make_task
 from run_glue_style.tasks.labelled_examples import load_files
 from run_glue_style.tasks.metrics import ClassificationMetric
 from run_glue_style.tasks.nli import LABEL_NAMES, NLI
@@ -470,3 +470,16 @@ def test_processes_that_do_not_know_each_other_are_refused(tmp_path: Path, files
     assert process.returncode != 0
     assert "error: The launcher started 2 processes, but accelerate sees 1" in written
     assert not (tmp_path / "run").exists()
+
+
+def test_extra_files_add_pairs_to_the_training_split_alone(tmp_path: Path) -> None:
+    files = write_pair_files(tmp_path, {"train": 30, "validation": 20}, WIDTH)
+    extra = tmp_path / "extra.tsv"
+    extra.write_text("premise\thypothesis\tlabel\nIt rains.\tThe sun shines.\tcontradiction\n")
+    data = make_task(
+        DataArguments(
+            train_file=files["train_file"], validation_file=files["validation_file"], extra_train_files=[extra]
+        )
+    ).load()
+    assert (len(data["train"]), len(data["validation"])) == (31, 20)
+    assert data["train"][-1] == {"premise": "It rains.", "hypothesis": "The sun shines.", "label": 2}
