@@ -4,7 +4,6 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -20,15 +19,17 @@ from modeling_dsa.shipped.settings import (
     table_path,
 )
 from run_glue_style import run_classification, run_nli, run_sst, run_stance
+from run_glue_style.distillation.arguments import LossArguments, TeacherArguments
 from run_glue_style.training.arguments import parse_arguments
 
 REPOSITORY = Path(__file__).parents[3]
-SCRIPTS: dict[str, Any] = {
-    "snli": run_nli,
-    "sst2": run_sst,
-    "sst5": run_sst,
-    "fnc1": run_stance,
-    "small": run_classification,
+OPTIONS: dict[str, list[type]] = {  # of the script that a setting is for
+    "snli": [run_nli.DataArguments],
+    "sst2": [run_sst.DataArguments],
+    "sst5": [run_sst.DataArguments],
+    "fnc1": [run_stance.DataArguments],
+    "small": [run_classification.DataArguments],
+    "en": [TeacherArguments, LossArguments],
 }
 
 
@@ -53,10 +54,11 @@ def test_setting_has_a_valid_config_and_a_recipe_of_known_options(name: str) -> 
         DSAForSequenceClassification(config)
     path = recipe_path(None, folder)
     assert path == folder / "recipe.yaml"
-    _, _, recipe, _, overrides = parse_arguments([SCRIPTS[name.split("-")[-1]].DataArguments], "", ["--setting", name])
+    *of_script, _, recipe, _, overrides = parse_arguments(OPTIONS[name.split("-")[-1]], "", ["--setting", name])
     options = yaml.safe_load(path.read_text(encoding="utf-8"))
     assert options.pop("classes", 5) == len(written.get("id2label", ())) or not name.endswith("sst5")
-    assert {key: getattr(recipe, key) for key in options} == options
+    found = {key: value for part in (*of_script, recipe) for key, value in vars(part).items()}
+    assert {key: found[key] for key in options} == options
     assert overrides == {}
 
 
