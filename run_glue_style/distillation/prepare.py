@@ -82,7 +82,7 @@ def prepare_distillation(
     similarity = _read_similarity(teacher.similarity_file or [])
     sentences = _open_sentences(teacher, run.max_train_samples, is_main)
     train, held_out = sentences.hold_out(teacher.validation_sentences)
-    vectors, folder = _teacher_vectors(teacher, sentences, accelerator)
+    vectors, folder = _teacher_vectors(teacher, sentences, accelerator, is_whole=run.max_train_samples is None)
     with accelerator.main_process_first():
         student, tokenizer = make_student(
             arguments, overrides, losses, sentences, vectors.width, run.seed, show_progress=is_main
@@ -152,9 +152,9 @@ def _read_similarity(paths: list[Path]) -> dict[str, SimilarityPairs]:
 
 
 def _teacher_vectors(
-    teacher: TeacherArguments, sentences: Sentences, accelerator: Accelerator
+    teacher: TeacherArguments, sentences: Sentences, accelerator: Accelerator, *, is_whole: bool
 ) -> tuple[TeacherVectors, Path]:
-    """The vectors of all sentences, and a folder for what is made of them."""
+    """The vectors of all sentences, and a folder for what is made of them; `is_whole` if no sentence is left out."""
     root = teacher.cache_dir or Path(datasets.config.HF_DATASETS_CACHE) / "dsa-teacher"
     if teacher.teacher is not None:
         model = load_teacher(teacher.teacher).to(accelerator.device)
@@ -164,7 +164,7 @@ def _teacher_vectors(
         return cache.open(), cache.folder
     assert teacher.teacher_vectors is not None
     vectors = open_vectors(teacher.teacher_vectors)
-    if len(vectors) != len(sentences):
+    if len(vectors) < len(sentences) or (is_whole and len(vectors) > len(sentences)):
         raise ValueError(
             f"{teacher.teacher_vectors} holds {len(vectors):,} vectors, and {sentences.name} {len(sentences):,} "
             "sentences: give the vectors of these texts, in their order."

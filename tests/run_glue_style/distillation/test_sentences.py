@@ -1,0 +1,53 @@
+"""Sentences are read anew each time, and held out by what they say."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from modeling_dsa.encoding.sources import open_sentences
+from run_glue_style.distillation.sentences import Sentences
+
+
+def write(path: Path, lines: list[str]) -> Path:
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def sentences(path: Path, columns: tuple[str | None, ...] = (None,), limit: int | None = None) -> Sentences:
+    return Sentences([open_sentences(str(path), column) for column in columns], limit)
+
+
+def test_the_same_sentences_are_held_out_in_any_order_and_their_copies_are_in_neither_part(tmp_path: Path) -> None:
+    lines = [f"sentence {number % 30}" for number in range(40)]
+    first = sentences(write(tmp_path / "a.txt", lines))
+    second = sentences(write(tmp_path / "b.txt", lines[::-1]))
+    assert list(first) == list(first) == lines
+    held_out = []
+    for found in (first, second):
+        train, validation = found.hold_out(8)
+        texts = np.array(list(found))
+        held_out.append(set(texts[validation]))
+        assert found.at(validation) == [[text] for text in texts[validation]]
+        assert len(held_out[-1]) == len(validation) == 8
+        assert set(texts[train]) == set(lines) - held_out[-1]
+        assert len(train) == sum(line not in held_out[-1] for line in lines)
+    assert held_out[0] == held_out[1]
+    assert first.sha256 != second.sha256
+
+
+def test_pairs_come_sentence_after_sentence(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.tsv", ["q\ta", "one\teins", "two\tzwei", "three\tdrei"])
+    found = sentences(path, ("q", "a"), limit=2)
+    assert (list(found), len(found), found.per_example) == (["one", "eins", "two", "zwei"], 4, 2)
+    assert found.at(np.array([1])) == [["two", "zwei"]]
+
+
+def test_too_few_sentences_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"validation_sentences 2 leaves nothing to train on: .* has 3 distinct"):
+        sentences(write(tmp_path / "a.txt", ["a", "b", "c", "c"])).hold_out(2)
+    (tmp_path / "empty.txt").write_text("")
+    with pytest.raises(ValueError, match="holds no sentence"):
+        sentences(tmp_path / "empty.txt")
+    with pytest.raises(ValueError, match="standard input only once"):
+        Sentences([open_sentences("-")])

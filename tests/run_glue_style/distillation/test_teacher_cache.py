@@ -1,0 +1,83 @@
+"""A teacher's vectors are computed once, whatever stops it, and never mixed with another's."""
+
+import copy
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from sentence_transformers import SentenceTransformer
+from small_repositories import save_system
+from small_runs import pairs
+
+from modeling_dsa.encoding.bulk import Process
+from modeling_dsa.encoding.sources import open_sentences
+from run_glue_style.distillation import teacher_cache
+from run_glue_style.distillation.sentences import Sentences
+from run_glue_style.distillation.teacher_cache import TeacherCache
+
+TEXTS = [row["premise"] for row in pairs("train")[:21]]
+
+
+@pytest.fixture(scope="module")
+def teacher(tmp_path_factory: pytest.TempPathFactory) -> SentenceTransformer:
+    return SentenceTransformer(str(save_system(tmp_path_factory.mktemp("teacher"), "encoder").folder))
+
+
+@pytest.fixture(autouse=True)
+def _small_shards(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(teacher_cache, "SHARD_ROWS", 8)
+
+
+def sentences(folder: Path, texts: list[str]) -> Sentences:
+    path = folder / "texts.txt"
+    path.write_text("\n".join(texts) + "\n")
+    return Sentences([open_sentences(str(path))])
+
+
+def times(folder: Path) -> dict[str, int]:
+    return {path.name: path.stat().st_mtime_ns for path in folder.glob("vectors-*.npy")}
+
+
+def test_vectors_are_the_teachers_and_a_lost_shard_alone_is_computed_again(
+    teacher: SentenceTransformer, tmp_path: Path
+) -> None:
+    cache = TeacherCache(tmp_path / "cache", "org/teacher", teacher, sentences(tmp_path, TEXTS))
+    cache.compute(Process())
+    vectors = cache.open()
+    expected = teacher.encode(TEXTS, normalize_embeddings=True)
+    found = vectors.take(np.arange(21))
+    assert found == pytest.approx(expected, abs=0.01)  # bf16, and float16 in the file
+    assert vectors.sha256 == cache.sha256
+    assert json.loads((cache.folder / "manifest.json").read_text())["teacher"]["name"] == "org/teacher"
+    before = times(cache.folder)
+    assert len(before) == 3
+    (cache.folder / "vectors-000001.npy").unlink()
+    cache.compute(Process())
+    after = times(cache.folder)
+    assert {name for name in before if before[name] != after[name]} == {"vectors-000001.npy"}
+    assert np.array_equal(cache.open().take(np.arange(21)), found)
+
+
+def test_processes_share_the_shards(teacher: SentenceTransformer, tmp_path: Path) -> None:
+    cache = TeacherCache(tmp_path / "cache", "teacher", teacher, sentences(tmp_path, TEXTS))
+    cache.compute(Process(1, 2))
+    assert set(times(cache.folder)) == {"vectors-000001.npy"}
+    with pytest.raises(ValueError, match=r"vectors-000000.npy is not there.* --cache_dir that all machines share"):
+        cache.open()
+    cache.compute(Process(0, 2))
+    assert len(cache.open()) == 21
+
+
+def test_other_texts_and_other_weights_have_folders_of_their_own(teacher: SentenceTransformer, tmp_path: Path) -> None:
+    other = copy.deepcopy(teacher)
+    with torch.no_grad():
+        next(other.parameters())[-1, -1] += 1e-3
+    found = {
+        TeacherCache(tmp_path, "teacher", model, sentences(tmp_path, texts)).folder
+        for model in (teacher, other)
+        for texts in (TEXTS, TEXTS[::-1], TEXTS[:20])
+    }
+    assert len(found) == 6
+    assert TeacherCache(tmp_path, "teacher", teacher, sentences(tmp_path, TEXTS)).folder in found

@@ -1,0 +1,63 @@
+"""Vectors in files: any rows of any shards, and their principal components."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from run_glue_style.distillation.teacher_vectors import open_vectors, principal_components
+
+
+@pytest.fixture
+def shards(tmp_path: Path) -> tuple[Path, np.ndarray]:
+    vectors = np.random.default_rng(0).normal(size=(50, 6)).astype(np.float16)
+    folder = tmp_path / "vectors"
+    folder.mkdir()
+    for name, part in (("a", vectors[:20]), ("b", vectors[20:21]), ("c", vectors[21:])):
+        np.save(folder / f"{name}.npy", part)
+    return folder, vectors
+
+
+def test_rows_come_from_all_shards_in_any_order_and_shape(shards: tuple[Path, np.ndarray], tmp_path: Path) -> None:
+    folder, vectors = shards
+    found = open_vectors(folder)
+    rows = np.random.default_rng(1).integers(0, 50, (12, 2))
+    assert (len(found), found.width) == (50, 6)
+    assert np.array_equal(found.take(rows), vectors[rows].astype(np.float32))
+    np.save(tmp_path / "one.npy", vectors)
+    assert np.array_equal(open_vectors(tmp_path / "one.npy").take(rows), found.take(rows))
+
+
+def test_principal_components_keep_the_cosines_of_vectors_that_lie_in_few_directions(tmp_path: Path) -> None:
+    generator = np.random.default_rng(0)
+    vectors = (generator.normal(size=(300, 3)) @ generator.normal(size=(3, 8)) + 0.5).astype(np.float32)
+    np.save(tmp_path / "v.npy", vectors)
+    opened = open_vectors(tmp_path / "v.npy")
+    components = principal_components(opened, 4, tmp_path / "kept")
+    reduced = vectors @ components
+
+    def cosines(of: np.ndarray) -> np.ndarray:
+        units = of / np.linalg.norm(of, axis=1, keepdims=True)
+        return np.asarray(units @ units.T)
+
+    assert components.shape == (8, 4)
+    assert cosines(reduced) == pytest.approx(cosines(vectors), abs=1e-4)
+    assert (np.diff(np.square(reduced / np.linalg.norm(vectors, axis=1, keepdims=True)).sum(0)) <= 0).all()
+    written = (tmp_path / "kept" / "pca-4.npy").stat().st_mtime_ns
+    assert np.array_equal(principal_components(opened, 4, tmp_path / "kept"), components)
+    assert (tmp_path / "kept" / "pca-4.npy").stat().st_mtime_ns == written
+
+
+def test_what_holds_no_vectors_is_refused(shards: tuple[Path, np.ndarray], tmp_path: Path) -> None:
+    folder, vectors = shards
+    np.save(folder / "d.npy", vectors[:, :4])
+    with pytest.raises(ValueError, match=r"d.npy holds vectors of 4 numbers, and .*a.npy of 6"):
+        open_vectors(folder)
+    np.save(folder / "d.npy", np.arange(3))
+    with pytest.raises(ValueError, match=r"d.npy holds an array of int64 with the shape \(3,\)"):
+        open_vectors(folder)
+    (folder / "d.npy").write_bytes((folder / "a.npy").read_bytes()[:200])
+    with pytest.raises(ValueError, match=r"d.npy is no .npy file of vectors"):
+        open_vectors(folder)
+    with pytest.raises(FileNotFoundError, match="There is no file"):
+        open_vectors(tmp_path / "missing.npy")
