@@ -133,6 +133,9 @@ class DSAPreTrainedModel(PreTrainedModel):
             init.normal_(module.weight, std=gain * math.sqrt(scaling / module.weight[0].numel()))
             if module.bias is not None:
                 init.zeros_(module.bias)
+            base = cast(DSAModel, self.base_model)
+            if module is base.projection and base.shortcut is not None:  # nothing is added to that mean
+                init.zeros_(module.weight)
         elif isinstance(module, nn.Embedding):
             init.uniform_(module.weight, -self.config.unknown_init_range, self.config.unknown_init_range)
             if module.padding_idx is not None and not getattr(module.weight, "_is_hf_initialized", False):
@@ -145,8 +148,9 @@ class DSAPreTrainedModel(PreTrainedModel):
             for layer in module.layers_from_zero():
                 init.zeros_(layer.weight)
             init.constant_(module.log_std.bias, INITIAL_LOG_STD)
-        elif isinstance(module, WordShortcut):  # a plain mean at first
+        elif isinstance(module, WordShortcut):  # at first the plain mean of the word vectors, as they are
             init.zeros_(module.score)
+            init.eye_(module.projection.weight)
         else:
             super()._init_weights(module)
 

@@ -4,16 +4,33 @@ import hashlib
 import json
 from typing import BinaryIO
 
+import numpy as np
+
+_HALVES = ("F16", "BF16")
+
 
 def weights_hash(file: BinaryIO) -> str:
-    """SHA-256 of the tensors of a safetensors file: their names, types, shapes and numbers, and not their order."""
+    """SHA-256 of the tensors of a safetensors file: their names, types, shapes and numbers, and not their order.
+
+    Half precision counts as the float32 that it is loaded as, so a file of either has the hash of the model in memory.
+    """
     header_size = int.from_bytes(file.read(8), "little")
     header = json.loads(file.read(header_size))
     header.pop("__metadata__", None)
     digest = hashlib.sha256()
     for name, tensor in sorted(header.items()):
         begin, end = tensor["data_offsets"]
-        digest.update(json.dumps([name, tensor["dtype"], tensor["shape"]]).encode())
+        stored = tensor["dtype"]
+        digest.update(json.dumps([name, "F32" if stored in _HALVES else stored, tensor["shape"]]).encode())
         file.seek(8 + header_size + begin)
-        digest.update(file.read(end - begin))
+        digest.update(_widened(file.read(end - begin), stored))
     return digest.hexdigest()
+
+
+def _widened(numbers: bytes, stored: str) -> bytes:
+    """Half precision as float32, without loss; everything else as it is."""
+    if stored == "F16":
+        return np.frombuffer(numbers, "<f2").astype("<f4").tobytes()
+    if stored == "BF16":  # the upper half of a float32
+        return (np.frombuffer(numbers, "<u2").astype("<u4") << 16).tobytes()
+    return numbers

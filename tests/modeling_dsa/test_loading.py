@@ -13,6 +13,7 @@ from typing import Any
 import accelerate
 import pytest
 import torch
+from safetensors.torch import load_file
 from small_models import (
     ENCODER_CASES,
     EXAMPLE_PAIRS,
@@ -270,6 +271,20 @@ def test_half_precision_is_loaded_saved_and_close(
     whole = DSAForNLI.from_pretrained(tmp_path / "half", dtype=torch.float32)
     assert whole.dtype == torch.float32
     torch.testing.assert_close(run(whole).logits, run(loaded.float()).logits, rtol=0, atol=0)
+
+
+def test_a_word_table_may_be_stored_in_half_precision(tmp_path: Path) -> None:
+    """The config says that the model computes in float32."""
+    model = randomize(DSAForNLI(small_config(sentences_per_example=2))).eval()
+    weights, name = model.state_dict(), "dsa.embed_tokens.weight"
+    weights[name] = weights[name].half()
+    model.save_pretrained(tmp_path, state_dict=weights)
+    assert load_file(tmp_path / "model.safetensors")[name].dtype == torch.float16
+    model.load_state_dict(weights)
+    for options in ({}, {"dtype": "auto"}):
+        loaded = AutoModelForSequenceClassification.from_pretrained(tmp_path, **options)
+        assert {weight.dtype for weight in loaded.parameters()} == {torch.float32}
+        assert_same(model, loaded)
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32, torch.float64], ids=str)

@@ -22,7 +22,16 @@ SYSTEMS: dict[str, tuple[type[DSAPreTrainedModel], dict[str, Any]]] = {
     "nli": (DSAForNLI, NLI),
     "vsam": (DSAForSequenceClassification, {"pooling": "variational"}),
     "bilstm": (DSAForSequenceClassification, {"encoder": "bilstm", "hidden_size": 6, "pooling": "last"}),
-    "encoder": (DSAModel, {"pooling": "static", "num_attention_heads": 2, "freeze_embeddings": False}),
+    "encoder": (
+        DSAModel,
+        {
+            "pooling": "static",
+            "num_attention_heads": 2,
+            "freeze_embeddings": False,
+            "projection_size": 7,
+            "word_shortcut": True,
+        },
+    ),
 }
 
 
