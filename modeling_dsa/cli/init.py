@@ -1,8 +1,9 @@
-"""`dsa init`: a model folder from word vectors."""
+"""`dsa init`: a model folder from word vectors, of a file or of a teacher."""
 
 import argparse
 import logging
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,10 +12,12 @@ from modeling_dsa.files.model_files import replaced_model
 from modeling_dsa.files.model_folder import read_config
 from modeling_dsa.files.text_files import read_texts
 
-from .numbers import whole_number
+from .numbers import positive_number, whole_number
 
 if TYPE_CHECKING:
     from modeling_dsa import DSAConfig
+    from modeling_dsa.text.tokenization import WordTokenizer
+    from modeling_dsa.text.word_vectors import WordVectors
 
 logger = logging.getLogger(__name__)
 
@@ -29,31 +32,7 @@ def add_parser(commands: "argparse._SubParsersAction[Any]") -> None:
     parser.set_defaults(run=run)
     parser.add_argument("output", type=Path, metavar="OUTPUT", help="Folder to write.")
     parser.add_argument("--overwrite", action="store_true", help="Replace the model in a folder that is in use.")
-    group = parser.add_argument_group("vocabulary")
-    group.add_argument(
-        "--vectors",
-        type=Path,
-        required=True,
-        metavar="FILE",
-        help="Word vectors: GloVe .txt/.zip/.gz, word2vec text/.bin, fastText .vec.",
-    )
-    words = group.add_mutually_exclusive_group(required=True)
-    words.add_argument(
-        "--texts",
-        type=Path,
-        nargs="+",
-        metavar="FILE",
-        help="Know every word of these texts: .txt with one text a line, .jsonl, .csv, .tsv or .parquet.",
-    )
-    words.add_argument(
-        "--most_frequent",
-        type=whole_number(1, sys.maxsize),
-        metavar="N",
-        help="Know the first N words of the vectors, which are the most frequent ones.",
-    )
-    group.add_argument(
-        "--text_columns", nargs="+", default=[], metavar="NAME", help="Columns of the texts, in all files but .txt."
-    )
+    _add_vocabulary(parser.add_argument_group("vocabulary"))
     group = parser.add_argument_group("model")
     group.add_argument(
         "--config",
@@ -65,6 +44,57 @@ def add_parser(commands: "argparse._SubParsersAction[Any]") -> None:
     )
 
 
+def _add_vocabulary(group: "argparse._ArgumentGroup") -> None:
+    group.add_argument(
+        "--vectors",
+        type=Path,
+        required=True,
+        metavar="FILE",
+        help="Word vectors: GloVe .txt/.zip/.gz, word2vec text/.bin, fastText .vec; or teacher:MODEL for those that a "
+        "sentence-transformers model gives the words, reduced to the config's embedding_size.",
+    )
+    words = group.add_mutually_exclusive_group(required=True)
+    words.add_argument(
+        "--texts",
+        type=Path,
+        nargs="+",
+        metavar="FILE",
+        help="Know the words of these texts: .txt with one text a line, .jsonl, .csv, .tsv or .parquet.",
+    )
+    words.add_argument(
+        "--word_list", type=Path, metavar="FILE", help="Know the words of this file, which has one a line."
+    )
+    words.add_argument(
+        "--most_frequent",
+        type=whole_number(1, sys.maxsize),
+        metavar="N",
+        help="Know the first N words of the vectors, which are the most frequent ones.",
+    )
+    group.add_argument(
+        "--text_columns", nargs="+", default=[], metavar="NAME", help="Columns of the texts, in all files but .txt."
+    )
+    group.add_argument(
+        "--vocabulary_size",
+        type=whole_number(1, sys.maxsize),
+        metavar="N",
+        help="At most N words: the most frequent ones of the texts, or the first of the list; default: all.",
+    )
+    group.add_argument(
+        "--pieces",
+        type=whole_number(0, 1_000_000),
+        metavar="N",
+        help="Split other words into N pieces that are learnt from the same words, and into single characters; 0 reads "
+        "them as [UNK]. Default: 8000 with a teacher, 0 with a file.",
+    )
+    group.add_argument(
+        "--frequency_weighting",
+        type=positive_number,
+        metavar="A",
+        help="Multiply a teacher's vector by A / (A + p) where the word is a share p of the texts (such as 0.001), so "
+        "that frequent words weigh less; default: no.",
+    )
+
+
 def run(arguments: argparse.Namespace) -> int:
     """Write the folder.
 
@@ -73,7 +103,7 @@ def run(arguments: argparse.Namespace) -> int:
         OSError: A file is missing or cannot be written.
     """
     import modeling_dsa
-    from modeling_dsa.text.building import build_model, vocabulary_from_texts, vocabulary_from_vectors
+    from modeling_dsa.text.building import build_model
 
     output: Path = arguments.output
     if output.exists() and not output.is_dir():
@@ -81,12 +111,7 @@ def run(arguments: argparse.Namespace) -> int:
     if output.is_dir() and any(output.iterdir()) and not arguments.overwrite:
         raise ValueError(f"{output} is not empty: give --overwrite to replace the model in it, or another folder.")
     config = _config_for(arguments.head, arguments.config)
-    if arguments.texts:
-        tokenizer, vectors = vocabulary_from_texts(
-            arguments.vectors, read_texts(arguments.texts, arguments.text_columns)
-        )
-    else:
-        tokenizer, vectors = vocabulary_from_vectors(arguments.vectors, arguments.most_frequent)
+    tokenizer, vectors = _vocabulary(arguments, config.embedding_size)
     model_class = getattr(modeling_dsa, HEADS[arguments.head])
     model = build_model(model_class, config, tokenizer, vectors, arguments.seed)
     with replaced_model(output) as folder:
@@ -95,6 +120,35 @@ def run(arguments: argparse.Namespace) -> int:
     logger.info(f"{output} holds a {model_class.__name__} with fresh weights, ready to train. Use it:\n")
     logger.info(_example(arguments.head, output))
     return 0
+
+
+def _vocabulary(arguments: argparse.Namespace, size: int) -> "tuple[WordTokenizer, WordVectors]":
+    """The tokenizer and the word vectors; those of a teacher have `size` numbers."""
+    from modeling_dsa.encoding.teacher_words import PIECES, teacher_name, vocabulary_from_teacher
+    from modeling_dsa.text.building import vocabulary_from_file, vocabulary_from_vectors
+    from modeling_dsa.text.vocabulary import Size, vocabulary_of_list, vocabulary_of_texts
+
+    teacher = teacher_name(arguments.vectors)
+    weighting = arguments.frequency_weighting
+    if weighting is not None and not (teacher and arguments.texts):
+        raise ValueError("--frequency_weighting needs --vectors teacher:MODEL, and --texts to count the words of.")
+    if arguments.most_frequent:
+        if teacher:
+            raise ValueError("A teacher has no list of words: give --texts or --word_list in place of --most_frequent.")
+        if arguments.vocabulary_size or arguments.pieces:
+            raise ValueError(
+                "--most_frequent takes neither --vocabulary_size nor --pieces: give --texts or --word_list."
+            )
+        return vocabulary_from_vectors(arguments.vectors, arguments.most_frequent)
+    pieces = arguments.pieces if arguments.pieces is not None else PIECES if teacher else 0
+    words = Size(arguments.vocabulary_size, pieces)
+    if arguments.texts:
+        choose = partial(vocabulary_of_texts, read_texts(arguments.texts, arguments.text_columns), words)
+    else:
+        choose = partial(vocabulary_of_list, arguments.word_list, words)
+    if teacher:
+        return vocabulary_from_teacher(teacher, choose, size, frequency_weighting=weighting)
+    return vocabulary_from_file(arguments.vectors, choose)
 
 
 def _config_for(head: str, source: str | None) -> "DSAConfig":

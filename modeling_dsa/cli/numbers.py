@@ -1,6 +1,7 @@
 """Numbers on the command line."""
 
 import argparse
+import math
 import re
 from collections.abc import Callable
 
@@ -14,3 +15,14 @@ def whole_number(lowest: int, highest: int) -> Callable[[str], int]:
         return int(value)
 
     return parse
+
+
+def positive_number(value: str) -> float:
+    """Read an option's value as a number above 0."""
+    try:
+        number = float(value)
+    except ValueError:
+        number = math.nan
+    if not 0 < number < math.inf:
+        raise argparse.ArgumentTypeError(f"{value!r} is no number above 0")
+    return number

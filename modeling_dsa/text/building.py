@@ -3,6 +3,7 @@
 import copy
 import logging
 from collections.abc import Iterable
+from functools import partial
 from os import PathLike
 from typing import TypeVar, cast
 
@@ -12,7 +13,8 @@ import torch
 from modeling_dsa.configuration_dsa import DSAConfig
 from modeling_dsa.modeling_dsa import DSAPreTrainedModel
 
-from .tokenization import SPECIAL_TOKENS, WordTokenizer, build_tokenizer, count_words
+from .tokenization import SPECIAL_TOKENS, WordTokenizer
+from .vocabulary import Choose, Size, Vocabulary, is_lower, vocabulary_of_texts
 from .word_vectors import WordVectors, read_vectors
 
 logger = logging.getLogger(__name__)
@@ -28,12 +30,8 @@ def vocabulary_from_texts(
 ) -> tuple[WordTokenizer, WordVectors]:
     """A tokenizer that knows every word of `texts`, and the vectors of those that the file has.
 
-    The file decides whether texts are lower-cased: they are if none of its first 10,000 words has a capital letter
-    (GloVe 6B, 42B, twitter), and keep their letters otherwise (840B). Texts without a capital letter lose nothing, so
-    for them the tokenizer lower-cases too, and later knows such a word at the start of a sentence.
-
     Args:
-        path: A file that `read_vectors` reads.
+        path: As for `vocabulary_from_file`.
         texts: Any number of texts.
         progress: Show a progress bar.
 
@@ -41,11 +39,29 @@ def vocabulary_from_texts(
         FileNotFoundError: There is no such file.
         ValueError: The texts hold no word, the file has none of their words, or `read_vectors` refuses the file.
     """
-    lowercase = _is_lower(read_vectors(path, max_words=_FIRST_WORDS, progress=False).words)
-    words = count_words(texts, lowercase=lowercase)
-    if not words:
-        raise ValueError("There is no word in the texts: give texts to take the vocabulary from.")
-    return _tokenizer(words, lowercase or _is_lower(words)), read_vectors(path, words=words, progress=progress)
+    return vocabulary_from_file(path, partial(vocabulary_of_texts, texts, Size()), progress)
+
+
+def vocabulary_from_file(
+    path: str | PathLike[str], choose: Choose, progress: bool = True
+) -> tuple[WordTokenizer, WordVectors]:
+    """A tokenizer with the vocabulary that is chosen, and the vectors of those words and pieces that the file has.
+
+    The file decides whether texts are lower-cased: they are if none of its first 10,000 words has a capital letter
+    (GloVe 6B, 42B, twitter), and keep their letters otherwise (840B).
+
+    Args:
+        path: A file that `read_vectors` reads.
+        choose: Such as `vocabulary_of_texts` with its texts.
+        progress: Show a progress bar.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: The file has none of the words, `read_vectors` refuses it, or `choose` refuses what it reads.
+    """
+    vocabulary = choose(lowercase=is_lower(read_vectors(path, max_words=_FIRST_WORDS, progress=False).words))
+    tokenizer = vocabulary.tokenizer()
+    return tokenizer, read_vectors(path, words=tokenizer.get_vocab(), progress=progress)
 
 
 def vocabulary_from_vectors(
@@ -66,7 +82,7 @@ def vocabulary_from_vectors(
     """
     vectors = read_vectors(path, max_words=max_words, progress=progress)
     words = [word for word in vectors.words if word not in SPECIAL_TOKENS]
-    return _tokenizer(words, _is_lower(words[:_FIRST_WORDS])), vectors
+    return Vocabulary(words, lowercase=is_lower(words[:_FIRST_WORDS])).tokenizer(), vectors
 
 
 def build_model(
@@ -109,12 +125,3 @@ def build_model(
             table[torch.from_numpy(rows[part])] = torch.from_numpy(vectors.vectors[part])  # (part, d_0)
     logger.info(f"{len(known):,} of {len(vocabulary) - len(SPECIAL_TOKENS):,} words have a vector.")
     return model
-
-
-def _is_lower(words: Iterable[str]) -> bool:
-    return all(word == word.lower() for word in words)
-
-
-def _tokenizer(words: Iterable[str], lowercase: bool) -> WordTokenizer:
-    logger.info("Texts are lower-cased." if lowercase else "Texts keep their capital letters.")
-    return build_tokenizer(words, lowercase=lowercase)

@@ -6,7 +6,7 @@ Its rules are those of `word_rules`. It is built from parts of the `tokenizers` 
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from tokenizers import AddedToken, Tokenizer, models, processors
 from transformers import TokenizersBackend
@@ -79,14 +79,22 @@ def count_words(texts: Iterable[str], *, lowercase: bool, open_vocabulary: bool 
         open_vocabulary: Whether the tokenizer will have pieces.
     """
     _refuse_single_string("texts", texts)
-    normalise, split = normalizer(lowercase=lowercase), pre_tokenizer(open_vocabulary=open_vocabulary)
     counts: Counter[str] = Counter()
     # Data sets of pairs repeat their texts many times, so each distinct text is split once.
-    for text, copies in Counter(iter(texts)).items():
-        for part in _SPECIAL.split(text):
-            for word, _ in split.pre_tokenize_str(normalise.normalize_str(part)):
-                counts[word] += copies
+    distinct = Counter(iter(texts))
+    words = split_texts(distinct, lowercase=lowercase, open_vocabulary=open_vocabulary)
+    for copies, words_of_text in zip(distinct.values(), words, strict=True):
+        for word in words_of_text:
+            counts[word] += copies
     return Counter(dict(sorted(counts.items(), key=lambda item: (-item[1], item[0]))))
+
+
+def split_texts(texts: Iterable[str], *, lowercase: bool, open_vocabulary: bool = False) -> Iterator[list[str]]:
+    """The words of each text, without special tokens; the arguments are those of `count_words`."""
+    normalise, split = normalizer(lowercase=lowercase), pre_tokenizer(open_vocabulary=open_vocabulary)
+    for text in texts:
+        parts = _SPECIAL.split(text)
+        yield [word for part in parts for word, _ in split.pre_tokenize_str(normalise.normalize_str(part))]
 
 
 def _refuse_single_string(name: str, value: Iterable[str]) -> None:

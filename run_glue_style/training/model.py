@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,12 @@ from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
 from modeling_dsa import DSAConfig, DSAForSequenceClassification, DSAModel
 from modeling_dsa.batching_dsa import check_token_ids
+from modeling_dsa.encoding.teacher_words import PIECES, teacher_name, vocabulary_from_teacher
 from modeling_dsa.files.model_folder import read_config
 from modeling_dsa.hub.publishing import one_line
 from modeling_dsa.shipped.settings import setting_folder
 from modeling_dsa.text.building import build_model, vocabulary_from_texts
+from modeling_dsa.text.vocabulary import Size, vocabulary_of_texts
 from run_glue_style.tasks.distinct_texts import DistinctTexts
 from run_glue_style.tasks.task import Task
 
@@ -100,6 +103,11 @@ def make_model(
             return saved
     path = vectors_path(task, arguments)
     assert path is not None
+    teacher = teacher_name(path)
+    if teacher is not None:
+        choose = partial(vocabulary_of_texts, texts.all(), Size(pieces=PIECES))
+        vocabulary, vectors = vocabulary_from_teacher(teacher, choose, config.embedding_size, progress=show_progress)
+        return build_model(task.model_class, config, vocabulary, vectors, seed), vocabulary
     vocabulary, vectors = vocabulary_from_texts(path, texts.all(), progress=show_progress)
     if overrides.get("embedding_size", vectors.dimension) != vectors.dimension:
         raise ValueError(f"{path} has vectors of {vectors.dimension} numbers, not {overrides['embedding_size']}.")

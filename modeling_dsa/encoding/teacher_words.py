@@ -1,0 +1,125 @@
+"""Word vectors that a teacher makes: of each token of a vocabulary, as if it were a sentence."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from modeling_dsa.text.tokenization import CONTINUING, SPECIAL_TOKENS, WordTokenizer
+from modeling_dsa.text.vocabulary import Choose, token_counts
+from modeling_dsa.text.word_vectors import WordVectors
+
+from .teacher import load_teacher
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
+PIECES = 8000  # learnt for a vocabulary, where nothing else is said
+
+_MARK = "teacher:"
+_BATCH = 256  # words of a batch
+
+
+def teacher_name(vectors: Path) -> str | None:
+    """The model that `teacher:MODEL` names, or None where it is a file of word vectors.
+
+    Raises:
+        ValueError: There is no name.
+    """
+    mark, found, name = str(vectors).partition(_MARK)
+    if mark or not found:
+        return None
+    if not name:
+        raise ValueError(f"{_MARK} names no model: give {_MARK} and a folder or Hub id, such as {_MARK}org/name.")
+    return name
+
+
+def vocabulary_from_teacher(
+    model: str, choose: Choose, size: int, *, frequency_weighting: float | None = None, progress: bool = True
+) -> tuple[WordTokenizer, WordVectors]:
+    """A tokenizer with the vocabulary that is chosen, and the vectors of all its tokens.
+
+    Texts are lower-cased if the teacher reads capital letters as small ones.
+
+    Args:
+        model: As for `load_teacher`.
+        choose: Such as `vocabulary_of_texts` with its texts.
+        size: As for `teacher_vectors`.
+        frequency_weighting: As for `teacher_vectors`, with the frequencies of the texts.
+        progress: Show a bar.
+
+    Raises:
+        ValueError: As in `load_teacher` and `teacher_vectors`, or `choose` refuses what it reads.
+        OSError: `choose` reads a file that is missing.
+    """
+    teacher = load_teacher(model)
+    vocabulary = choose(lowercase=bool(teacher.tokenizer.tokenize("Paris") == teacher.tokenizer.tokenize("paris")))
+    tokenizer = vocabulary.tokenizer()
+    counts = None if frequency_weighting is None else token_counts(vocabulary, tokenizer)
+    vectors = teacher_vectors(
+        teacher, tokenizer, size, counts=counts, frequency_weighting=frequency_weighting, progress=progress
+    )
+    return tokenizer, vectors
+
+
+def teacher_vectors(
+    teacher: "SentenceTransformer",
+    tokenizer: WordTokenizer,
+    size: int,
+    *,
+    counts: Mapping[str, int] | None = None,
+    frequency_weighting: float | None = None,
+    progress: bool = True,
+) -> WordVectors:
+    """The vectors that a teacher gives the tokens of a tokenizer; a piece that continues a word without its `##`.
+
+    Args:
+        teacher: As `load_teacher` gives it.
+        tokenizer: Made by `build_tokenizer`.
+        size: Numbers in a vector. At the teacher's own number they stay as they are, so that they lie in its space; at
+            fewer they are the principal components.
+        counts: How often each token occurs, for `frequency_weighting`.
+        frequency_weighting: The `a` of smooth inverse frequency: a vector is multiplied by a / (a + p) where the token
+            is a share p of all. Small values (0.001) shorten the vectors of the most frequent words.
+        progress: Show a bar.
+
+    Raises:
+        ValueError: The teacher's vectors have fewer than `size` numbers, or there are fewer tokens.
+    """
+    width = len(teacher.encode("a", show_progress_bar=False))
+    if size > width:
+        raise ValueError(
+            f"The teacher's vectors have {width} numbers, so that those of words cannot have {size}: give a config "
+            f"whose embedding_size is at most {width}."
+        )
+    vocabulary: dict[str, int] = tokenizer.get_vocab()
+    tokens = [token for token in sorted(vocabulary, key=vocabulary.__getitem__) if token not in SPECIAL_TOKENS]
+    text_of = {token: token.removeprefix(CONTINUING) or token for token in tokens}
+    texts = list(dict.fromkeys(text_of.values()))
+    encoded = teacher.encode(texts, batch_size=_BATCH, show_progress_bar=progress, convert_to_numpy=True)
+    vectors = _components(np.asarray(encoded, np.float32), size)  # (texts, size)
+    index = {text: number for number, text in enumerate(texts)}
+    vectors = vectors[[index[text_of[token]] for token in tokens]]  # (tokens, size)
+    if frequency_weighting is not None:
+        counts = counts or {}
+        share = np.array([counts.get(token, 0) for token in tokens]) / max(1, sum(counts.values()))  # (tokens,)
+        vectors *= (frequency_weighting / (frequency_weighting + share)).astype(np.float32)[:, None]
+    return WordVectors(tokens, vectors)
+
+
+def _components(vectors: npt.NDArray[np.float32], size: int) -> npt.NDArray[np.float32]:
+    """Vectors with their first principal components as numbers. (texts, width) -> (texts, size)"""
+    count, width = vectors.shape
+    if size == width:
+        return vectors
+    if size > count:
+        raise ValueError(f"{count:,} words have no {size} principal components: give more words, or pieces.")
+    centred = vectors - vectors.mean(axis=0)
+    _, components = np.linalg.eigh(np.cov(centred.astype(np.float64), rowvar=False))  # (width, width), smallest first
+    components = components[:, : -size - 1 : -1]  # (width, size)
+    # Each component's sign is free: with its largest number positive it is that of any computer.
+    components *= np.sign(components[np.abs(components).argmax(axis=0), np.arange(size)])
+    reduced: npt.NDArray[np.float32] = (centred @ components).astype(np.float32)  # (texts, size)
+    return reduced
