@@ -77,7 +77,8 @@ def _add_vocabulary(group: "argparse._ArgumentGroup") -> None:
         "--vocabulary_size",
         type=whole_number(1, sys.maxsize),
         metavar="N",
-        help="At most N words: the most frequent ones of the texts, or the first of the list; default: all.",
+        help="At most N words: the most frequent ones of the texts, or the first of the list; default: 50000 with a "
+        "teacher, all with a file.",
     )
     group.add_argument(
         "--pieces",
@@ -122,9 +123,9 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _vocabulary(arguments: argparse.Namespace, size: int) -> "tuple[WordTokenizer, WordVectors]":
-    """The tokenizer and the word vectors; those of a teacher have `size` numbers."""
-    from modeling_dsa.encoding.teacher_words import PIECES, teacher_name, vocabulary_from_teacher
+def _vocabulary(arguments: argparse.Namespace, width: int) -> "tuple[WordTokenizer, WordVectors]":
+    """The tokenizer and the word vectors; those of a teacher have `width` numbers."""
+    from modeling_dsa.encoding.teacher_words import USUAL_SIZE, teacher_name, vocabulary_from_teacher
     from modeling_dsa.text.building import vocabulary_from_file, vocabulary_from_vectors
     from modeling_dsa.text.vocabulary import Size, vocabulary_of_list, vocabulary_of_texts
 
@@ -140,14 +141,16 @@ def _vocabulary(arguments: argparse.Namespace, size: int) -> "tuple[WordTokenize
                 "--most_frequent takes neither --vocabulary_size nor --pieces: give --texts or --word_list."
             )
         return vocabulary_from_vectors(arguments.vectors, arguments.most_frequent)
-    pieces = arguments.pieces if arguments.pieces is not None else PIECES if teacher else 0
-    words = Size(arguments.vocabulary_size, pieces)
+    usual = USUAL_SIZE if teacher else Size()
+    size = Size(
+        arguments.vocabulary_size or usual.words, usual.pieces if arguments.pieces is None else arguments.pieces
+    )
     if arguments.texts:
-        choose = partial(vocabulary_of_texts, read_texts(arguments.texts, arguments.text_columns), words)
+        choose = partial(vocabulary_of_texts, read_texts(arguments.texts, arguments.text_columns), size)
     else:
-        choose = partial(vocabulary_of_list, arguments.word_list, words)
+        choose = partial(vocabulary_of_list, arguments.word_list, size)
     if teacher:
-        return vocabulary_from_teacher(teacher, choose, size, frequency_weighting=weighting)
+        return vocabulary_from_teacher(teacher, choose, width, frequency_weighting=weighting)
     return vocabulary_from_file(arguments.vectors, choose)
 
 

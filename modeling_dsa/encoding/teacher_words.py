@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from modeling_dsa.text.tokenization import CONTINUING, SPECIAL_TOKENS, WordTokenizer
-from modeling_dsa.text.vocabulary import Choose, token_counts
+from modeling_dsa.text.vocabulary import Choose, Size, token_counts
 from modeling_dsa.text.word_vectors import WordVectors
 
 from .teacher import load_teacher
@@ -16,7 +16,7 @@ from .teacher import load_teacher
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
-PIECES = 8000  # learnt for a vocabulary, where nothing else is said
+USUAL_SIZE = Size(words=50_000, pieces=8_000)  # of a vocabulary, where nothing else is said
 
 _MARK = "teacher:"
 _BATCH = 256  # words of a batch

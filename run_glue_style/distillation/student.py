@@ -10,8 +10,8 @@ from modeling_dsa.batching_dsa import check_token_ids
 from modeling_dsa.files.model_folder import read_config
 from modeling_dsa.loading_dsa import refuse_missing_weights
 from modeling_dsa.shipped.settings import setting_folder
-from modeling_dsa.text.building import build_model, vocabulary_from_texts
-from run_glue_style.training.model import loading_errors
+from modeling_dsa.text.building import build_model
+from run_glue_style.training.model import fresh_vocabulary, loading_errors
 from run_glue_style.training.recipe import ModelArguments
 
 from .arguments import LossArguments
@@ -66,11 +66,7 @@ def make_student(
             check_token_ids(tokenizer.backend_tokenizer, config.vocab_size)
             return model, tokenizer
     assert arguments.vectors is not None
-    vocabulary, vectors = vocabulary_from_texts(arguments.vectors, sentences, progress=show_progress)
-    if overrides.get("embedding_size", vectors.dimension) != vectors.dimension:
-        raise ValueError(
-            f"{arguments.vectors} has vectors of {vectors.dimension} numbers, not {overrides['embedding_size']}."
-        )
+    vocabulary, vectors = fresh_vocabulary(arguments.vectors, sentences, config, overrides, show_progress)
     return build_model(DSAModel, config, vocabulary, vectors, seed), vocabulary
 
 

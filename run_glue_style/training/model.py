@@ -1,7 +1,7 @@
 """The model of a run and its tokenizer: a setting with fresh weights, or a saved model."""
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -13,12 +13,14 @@ from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
 from modeling_dsa import DSAConfig, DSAForSequenceClassification, DSAModel
 from modeling_dsa.batching_dsa import check_token_ids
-from modeling_dsa.encoding.teacher_words import PIECES, teacher_name, vocabulary_from_teacher
+from modeling_dsa.encoding.teacher_words import USUAL_SIZE, teacher_name, vocabulary_from_teacher
 from modeling_dsa.files.model_folder import read_config
 from modeling_dsa.hub.publishing import one_line
 from modeling_dsa.shipped.settings import setting_folder
 from modeling_dsa.text.building import build_model, vocabulary_from_texts
-from modeling_dsa.text.vocabulary import Size, vocabulary_of_texts
+from modeling_dsa.text.tokenization import WordTokenizer
+from modeling_dsa.text.vocabulary import vocabulary_of_texts
+from modeling_dsa.text.word_vectors import WordVectors
 from run_glue_style.tasks.distinct_texts import DistinctTexts
 from run_glue_style.tasks.task import Task
 
@@ -103,15 +105,35 @@ def make_model(
             return saved
     path = vectors_path(task, arguments)
     assert path is not None
+    vocabulary, vectors = fresh_vocabulary(path, texts.all(), config, overrides, show_progress)
+    return build_model(task.model_class, config, vocabulary, vectors, seed), vocabulary
+
+
+def fresh_vocabulary(
+    path: Path, texts: Iterable[str], config: DSAConfig, overrides: dict[str, Any], show_progress: bool
+) -> tuple[WordTokenizer, WordVectors]:
+    """The tokenizer of a fresh model and its word vectors: every word of the texts for those of a file, and the usual
+    vocabulary, with pieces of other words, for those of a teacher.
+
+    Args:
+        path: A file of word vectors, or `teacher:MODEL`.
+        texts: The texts that are trained on.
+        config: Gives a teacher's vectors their width.
+        overrides: Fields of the config that were asked for.
+        show_progress: Show a bar.
+
+    Raises:
+        OSError: There is no such file.
+        ValueError: The vectors cannot be read, have another width than was asked for, or the texts hold no word.
+    """
     teacher = teacher_name(path)
     if teacher is not None:
-        choose = partial(vocabulary_of_texts, texts.all(), Size(pieces=PIECES))
-        vocabulary, vectors = vocabulary_from_teacher(teacher, choose, config.embedding_size, progress=show_progress)
-        return build_model(task.model_class, config, vocabulary, vectors, seed), vocabulary
-    vocabulary, vectors = vocabulary_from_texts(path, texts.all(), progress=show_progress)
+        choose = partial(vocabulary_of_texts, texts, USUAL_SIZE)
+        return vocabulary_from_teacher(teacher, choose, config.embedding_size, progress=show_progress)
+    vocabulary, vectors = vocabulary_from_texts(path, texts, progress=show_progress)
     if overrides.get("embedding_size", vectors.dimension) != vectors.dimension:
         raise ValueError(f"{path} has vectors of {vectors.dimension} numbers, not {overrides['embedding_size']}.")
-    return build_model(task.model_class, config, vocabulary, vectors, seed), vocabulary
+    return vocabulary, vectors
 
 
 def has_fresh_head(task: Task, arguments: ModelArguments) -> bool:

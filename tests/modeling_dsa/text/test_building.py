@@ -92,7 +92,7 @@ def test_most_frequent_words_come_in_the_order_of_the_file(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("texts", [[], ["", " \n", "[SEP]"]])
 def test_texts_without_a_word_are_refused(tmp_path: Path, texts: list[str]) -> None:
-    with pytest.raises(ValueError, match=rf"no word in the {len(texts)} texts"):
+    with pytest.raises(ValueError, match="no word in the texts"):
         vocabulary_from_texts(write(tmp_path / "v.txt", LOWER), texts, progress=False)
 
 
