@@ -163,9 +163,8 @@ class DSAPreTrainedModel(PreTrainedModel):
                 decides alone about missing ones.
         """
         shows_info = kwargs.pop("output_loading_info", False)
-        model: Any
-        loading_info: Any
-        model, loading_info = super().from_pretrained(*args, **kwargs, output_loading_info=True)
+        loaded: Any = super().from_pretrained(*args, **kwargs, output_loading_info=True)
+        model, loading_info = loaded
         if not shows_info and kwargs.get("state_dict") is None:
             refuse_missing_weights(model.name_or_path, loading_info["missing_keys"], model.config.is_classifier)
         refuse_nonfinite_weights(model.name_or_path, model)

@@ -1,5 +1,6 @@
 """The handler of Inference Endpoints, as they call it: in a process that has the repository, but not this package."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,8 @@ import torch
 from repository_clients import PAIRS, SENTENCES, Result, answer_requests, run_repository_client, vectors_of
 from small_repositories import NLI_LABELS, Saved, offline_environment, save_system
 from small_runs import small_tokenizer
+
+from modeling_dsa.handler import EndpointHandler
 
 PAIR_AS_TEXT = " [SEP] ".join(PAIRS[0].values())
 REQUESTS: dict[str, Result] = {
@@ -56,6 +59,60 @@ def check_vectors(given: Any, saved: Saved, normalize: bool = False) -> None:
     if normalize:
         expected = torch.nn.functional.normalize(expected)
     torch.testing.assert_close(torch.tensor(given), expected)
+
+
+def only(text: Any) -> Result:
+    return {"inputs": text}
+
+
+BAD_REQUESTS: list[tuple[Any, str]] = [
+    (5, "The request is no object"),
+    ([PAIRS[0]], "The request is no object"),
+    ({"inputs": PAIRS, "parameters": [1]}, '"parameters" is no object'),
+    ({"inputs": PAIRS, "parameters": {"task": []}}, r"There is no task \[\] here"),
+    ({"inputs": PAIRS, "parameters": {"function_to_apply": "cube"}}, "function_to_apply is 'cube': give softmax"),
+    ({"inputs": PAIRS, "parameters": {"function_to_apply": []}}, r"function_to_apply is \[\]: give softmax"),
+    ({"inputs": PAIRS, "parameters": {"top_k": "two"}}, "top_k is 'two': give a number"),
+    ({"inputs": PAIRS, "parameters": {"speed": 3}}, "There is no parameter 'speed' of text-classification"),
+    (only(5), "The input at index 0 is 5: give a text"),
+    (only([PAIRS[0], None]), "The input at index 1 is None: give a text"),
+    (only([PAIRS[0], [["a"]]]), r"The input at index 1 is \[\['a'\]\]"),
+    (only({"text": "a", "text_pair": 5}), "The text_pair of the input at index 0 is 5"),
+    (only({"text": "a", "label": "b"}), "The input at index 0 is {'text': 'a', 'label': 'b'}"),
+    (only("One sentence alone."), "is one text, and the model reads pairs"),
+    (only({"text": "a" * 100_001, "text_pair": "b"}), "100,001 characters long: give a text of up to 100,000"),
+    (only([PAIRS[0]] * 10_001), '"inputs" are 10,001 texts: give at most 10,000'),
+]
+
+
+@pytest.fixture(scope="module")
+def handler(classifier: Saved, folder: Path) -> Iterator[EndpointHandler]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("transformers.dynamic_module_utils.HF_MODULES_CACHE", str(folder / "modules"))
+        yield EndpointHandler(str(classifier.folder))
+
+
+@pytest.mark.parametrize(("request_body", "message"), BAD_REQUESTS)
+def test_a_bad_request_gets_a_sentence(handler: EndpointHandler, request_body: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        handler(request_body)
+
+
+def test_many_pairs_are_answered_in_batches_and_in_their_order(handler: EndpointHandler) -> None:
+    pairs = [{"text": "man " * (1 + index % 7), "text_pair": "\ud800 a dog" * (index % 3)} for index in range(200)]
+    pairs = [{**pair, "text_pair": pair["text_pair"] or "a"} for pair in pairs]
+    alone = {str(pair): handler({"inputs": pair}) for pair in pairs[:21]}
+    shapes: list[int] = []
+    model: Any = handler.pipelines["text-classification"].model
+    hook = model.register_forward_pre_hook(
+        lambda _module, _args, kwargs: shapes.append(len(kwargs["input_ids"])), with_kwargs=True
+    )
+    found = handler({"inputs": pairs})
+    hook.remove()
+    assert shapes == [64, 64, 64, 8]
+    for pair, answer in zip(pairs, found, strict=True):
+        assert answer["label"] == alone[str(pair)]["label"]
+        assert answer["score"] == pytest.approx(alone[str(pair)]["score"], abs=1e-5)
 
 
 @pytest.mark.slow
