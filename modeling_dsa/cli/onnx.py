@@ -41,6 +41,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise ValueError(f"{old[0]} is there already: give --overwrite to replace it.")
     read_config(folder)
     model = load_part("model", folder, load_as_saved)
+    logging.getLogger("torch.onnx").setLevel(logging.ERROR)  # it misses a torchvision that nobody needs here
     for path in export_onnx(model, output, quantize=arguments.int8):
         logger.info(f"{path} holds the model: {path.stat().st_size / 1e6:.1f} MB.")
     return 0

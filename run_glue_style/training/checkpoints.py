@@ -67,12 +67,14 @@ class Checkpoints:
         return last
 
     def save(self, step: int) -> None:
-        """Write the checkpoint of this step and delete old ones.
+        """Write the checkpoint of this step, unless it is there, and delete old ones.
 
         Raises:
             ValueError: The file of the best weights is damaged.
             OSError: It cannot be written, such as to a full disk.
         """
+        if (self.folder / f"step-{step}").is_dir():
+            return
         # Every process writes files of its own into the one folder, whose name must not be a process's.
         beside = self.folder / f".step-{step}"
         try:

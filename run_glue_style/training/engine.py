@@ -108,7 +108,7 @@ class Trainer:
         """Train to the end, or to a stop, and leave the best weights in the model.
 
         Raises:
-            Interrupted: The process was asked to stop (Ctrl-C or SIGTERM); a checkpoint is written.
+            Interrupted: The process was asked to stop (Ctrl-C, SIGTERM or SIGUSR1); a checkpoint is written.
             ValueError: The folder holds checkpoints of another run.
             NonFiniteError: A loss, a gradient or weights are not finite.
         """
@@ -126,6 +126,9 @@ class Trainer:
         with bar, catch_signals() as signals:
             while not self._is_over():
                 self._train_epoch(bar, signals)
+            if self._any_process(bool(signals)):  # during the last evaluation
+                self._save_checkpoint()
+                raise Interrupted
         if self.progress.best is None:
             raise NonFiniteError(
                 f"No evaluation had a finite loss and {self.objective.metric_for_best_model}: there are no weights to "
@@ -311,6 +314,10 @@ class Trainer:
         if self.accelerator.is_main_process and self.on_checkpoint is not None and self.progress.best is not None:
             self.on_checkpoint(self)
         self.accelerator.wait_for_everyone()
+
+    def _any_process(self, value: bool) -> bool:
+        flags = torch.tensor([float(value)], device=self.accelerator.device)
+        return bool(self.accelerator.reduce(flags, "sum").item())
 
     def _is_over(self) -> bool:
         patience = self.recipe.early_stopping_patience

@@ -5,6 +5,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from datasets import disable_progress_bars
 from datasets.exceptions import DatasetGenerationError
 from safetensors import SafetensorError
 
@@ -25,6 +26,7 @@ def run_script(main: Callable[[], None]) -> int:
     for chatty in ("httpx", "httpx2", "datasets", "accelerate"):
         logging.getLogger(chatty).setLevel(logging.WARNING)
     logging.getLogger("huggingface_hub").propagate = False  # it has a handler of its own
+    disable_progress_bars()  # of steps that nobody asked for, such as Filter
     try:
         main()
     except Interrupted:

@@ -12,7 +12,7 @@ class Interrupted(Exception):  # noqa: N818  (not an error: the same command res
 
 @contextmanager
 def catch_signals() -> Iterator[list[int]]:
-    """A list that SIGINT and SIGTERM fill instead of ending the process; a second one ends it."""
+    """A list that SIGINT, SIGTERM and SLURM's SIGUSR1 fill instead of ending the process; a second one ends it."""
     received: list[int] = []
 
     def remember(number: int, _frame: FrameType | None) -> None:
@@ -20,7 +20,7 @@ def catch_signals() -> Iterator[list[int]]:
             raise KeyboardInterrupt
         received.append(number)
 
-    previous = {number: signal.signal(number, remember) for number in (signal.SIGINT, signal.SIGTERM)}
+    previous = {number: signal.signal(number, remember) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)}
     try:
         yield received
     finally:

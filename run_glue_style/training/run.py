@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from accelerate import Accelerator
-from datasets import disable_progress_bars
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from transformers.utils import logging as transformers_logging
 
@@ -118,7 +117,6 @@ def train_and_evaluate(
     accelerator = make_accelerator(run, output_dir)
     if not accelerator.is_main_process:
         logging.getLogger().setLevel(logging.ERROR)
-        disable_progress_bars()
     transformers_logging.disable_progress_bar()
     try:
         # The main process alone writes; where it is refused, the launcher ends the others.

@@ -117,7 +117,7 @@ def test_interrupted_run_ends_bit_for_bit_like_a_whole_one(
     whole = whole_runs(PLATEAU)
     assert whole["progress"]["step"] == UPDATES
     trainer = small_trainer(tmp_path, **PLATEAU)
-    at_batch(trainer, batch, send(signal.SIGINT if batch % 2 else signal.SIGTERM))
+    at_batch(trainer, batch, send({5: signal.SIGINT, 8: signal.SIGTERM, BATCHES: signal.SIGUSR1}[batch]))
     with pytest.raises(Interrupted):
         trainer.train()
     assert trainer.progress.step == update
@@ -125,6 +125,25 @@ def test_interrupted_run_ends_bit_for_bit_like_a_whole_one(
     resumed = small_trainer(tmp_path, **PLATEAU)
     resumed.train()
     assert same_tensors(final_state(resumed), whole)
+
+
+def test_signal_in_the_last_evaluation_stops_the_run_too(
+    tmp_path: Path, whole_runs: Callable[[dict[str, Any]], dict[str, Any]]
+) -> None:
+    evaluations = 0
+
+    def compute(predictions: np.ndarray, references: np.ndarray) -> Metrics:
+        nonlocal evaluations
+        evaluations += 1
+        if evaluations == 6:
+            send(signal.SIGTERM)()
+        return accuracy(predictions, references)
+
+    with pytest.raises(Interrupted):
+        small_trainer(tmp_path, compute_metrics=compute, **COSINE).train()
+    resumed = small_trainer(tmp_path, **COSINE)
+    resumed.train()
+    assert same_tensors(final_state(resumed), whole_runs(COSINE))
 
 
 # Before the first checkpoint, and after it.
