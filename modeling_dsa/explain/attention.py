@@ -1,6 +1,8 @@
-"""Where a model looks in a text: the attention weights of the tokens that it reads, and its logits."""
+"""Where a model looks in a text: the attention weights of the words that it reads, and its logits."""
 
+from bisect import bisect_right
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any, cast
 
 import numpy as np
@@ -11,6 +13,7 @@ from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerB
 from modeling_dsa.batching_dsa import replace_surrogates
 from modeling_dsa.packing_dsa import pack, split_pairs
 from modeling_dsa.prediction.logits import ScoreFunction, logits_to_scores, score_function
+from modeling_dsa.text.word_rules import word_spans
 
 
 @dataclass(frozen=True)
@@ -19,10 +22,11 @@ class TextAttention:
 
     Attributes:
         text: The text; half of a UTF-16 surrogate pair is U+FFFD in it.
-        offsets: Start and end in `text` of each token that is read, in characters: separators are not, nor what stands
-            behind `config.max_sentence_tokens`. (tokens,)
-        known: Whether each token is in the vocabulary. (tokens,)
-        weights: Attention weights; 0 iterations where the pooling has none. (iterations, heads, tokens)
+        offsets: Start and end in `text` of each word that is read, in characters: separators are not, nor what stands
+            behind `config.max_sentence_tokens`. The pieces of a word are one. (words,)
+        known: Whether all of each word is in the vocabulary. (words,)
+        weights: Attention weights, the sum of those of a word's pieces; 0 iterations where the pooling has none.
+            (iterations, heads, words)
         left_out: How many tokens stand behind `config.max_sentence_tokens`.
     """
 
@@ -82,16 +86,24 @@ def read_attention(
     for number, part in enumerate(texts):
         own = [index for index, owner in enumerate(owners) if owner == number and is_token[index]]
         read = [index for index in own if is_read[index]]
+        words = [[read[n] for n in word] for word in _whole_words(part, [offsets[index] for index in read], tokenizer)]
         attentions.append(
             TextAttention(
                 part,
-                [offsets[index] for index in read],
-                [ids[index] not in unknown for index in read],
-                weights[..., read],
+                [(offsets[word[0]][0], offsets[word[-1]][1]) for word in words],
+                [all(ids[index] not in unknown for index in word) for word in words],
+                np.stack([weights[..., word].sum(-1) for word in words], -1) if words else weights[..., :0],
                 len(own) - len(read),
             )
         )
     return attentions, _scores(model.config, outputs.logits[0]) if "logits" in outputs else None
+
+
+def _whole_words(text: str, offsets: list[tuple[int, int]], tokenizer: PreTrainedTokenizerBase) -> list[list[int]]:
+    """Which tokens make up each word: those that begin inside the same word of the text."""
+    starts = [start for start, _ in word_spans(text, tokenizer.backend_tokenizer.normalizer)]
+    words = groupby(range(len(offsets)), lambda token: bisect_right(starts, offsets[token][0]))
+    return [list(tokens) for _, tokens in words]
 
 
 def _read_tokens(config: PreTrainedConfig, inputs: dict[str, torch.Tensor]) -> tuple[list[bool], list[bool]]:

@@ -28,9 +28,9 @@ combining marks and ASCII; every other character is a word of its own, and so is
 than 64 characters is cut (an address has a few more), because finding pieces takes time quadratic in a word's length.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from tokenizers import Regex, normalizers, pre_tokenizers
+from tokenizers import PreTokenizedString, Regex, normalizers, pre_tokenizers
 
 LONGEST_WORD = 64  # characters of a word that an open vocabulary reads as one
 
@@ -93,6 +93,11 @@ class _Characters:
 
 
 _ANY_SCRIPT = _Characters(r"\p{L}", r"\p{M}", r"\p{N}", r"\p{Nd}", r"^\s<>", r"^\s<>\p{P}", False)
+# Whole words as people see them: of scripts that are written without spaces each letter is one.
+_SPACED_SCRIPTS = replace(
+    _ANY_SCRIPT,
+    letters=r"[\p{L}&&[^\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]]",
+)
 _LATIN_LETTERS = r"\p{Latin}\x{2B0}-\x{2FF}"  # with the modifier letters that many spellings share, as in Hawaiʻi
 _LATIN_MARKS = r"\x{300}-\x{36F}\x{1AB0}-\x{1AFF}\x{1DC0}-\x{1DFF}\x{20D0}-\x{20FF}\x{FE20}-\x{FE2F}"
 _LATIN = _Characters(
@@ -136,8 +141,24 @@ def pre_tokenizer(*, open_vocabulary: bool = False) -> pre_tokenizers.PreTokeniz
     Args:
         open_vocabulary: Keep the bounds that pieces need.
     """
-    pattern = _word_pattern(_LATIN if open_vocabulary else _ANY_SCRIPT)
-    return pre_tokenizers.Split(Regex(pattern), behavior="removed", invert=True)
+    return _splitter(_LATIN if open_vocabulary else _ANY_SCRIPT)
+
+
+def _splitter(of: _Characters) -> pre_tokenizers.PreTokenizer:
+    return pre_tokenizers.Split(Regex(_word_pattern(of)), behavior="removed", invert=True)
+
+
+def word_spans(text: str, normalise: normalizers.Normalizer) -> list[tuple[int, int]]:
+    """Start and end in a text of each of its words, however a tokenizer may cut them, in characters.
+
+    Args:
+        text: As it was typed.
+        normalise: The tokenizer's.
+    """
+    parts = PreTokenizedString(text)
+    parts.normalize(normalise.normalize)
+    _splitter(_SPACED_SCRIPTS).pre_tokenize(parts)
+    return [offsets for _, offsets, _ in parts.get_splits("original", "char")]
 
 
 _END = r"(?![\p{L}\p{M}\p{N}])"

@@ -49,6 +49,24 @@ def test_what_is_read_and_no_more(
     assert scores.values.sum() == pytest.approx(1)
 
 
+def test_attention_is_that_of_whole_words() -> None:
+    words = ["man", "un", "愛"]
+    tokenizer = build_tokenizer(words, lowercase=True, pieces=["##ing"])
+    model = randomize(DSAModel(small_config(vocab_size=len(tokenizer))))
+    long = "Donau" * 20
+    text = f"A man's unmaning {long}, 愛日! Привет"
+    (found,), _ = read_attention(model, tokenizer, text)
+    assert tokens_of(found) == ["A", "man", "'s", "unmaning", long, ",", "愛", "日", "!", "Привет"]
+    assert found.known == [True] * 7 + [False, True, False]
+    batch = tokenizer(text, return_tensors="pt")
+    tokens = tokenizer.convert_ids_to_tokens(batch["input_ids"][0])
+    weights = model.eval()(**batch, output_attentions=True).attentions[-1].detach()[0]  # (heads, tokens)
+    first, last = tokens.index("un"), tokens.index(",")
+    assert tokens[first : first + 4] == ["un", "##m", "##a", "##n"]
+    np.testing.assert_allclose(found.weights[-1, :, 3:5].sum(-1), weights[:, first:last].sum(-1), rtol=1e-5)
+    np.testing.assert_allclose(found.weights.sum(-1), 1, rtol=1e-5)
+
+
 def test_an_encoder_has_no_scores_and_a_pooling_without_attention_no_weights() -> None:
     found, scores = read_attention(*small_model(DSAModel, pooling="mean", encoder="none"), "a man")
     assert scores is None
