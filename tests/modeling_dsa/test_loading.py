@@ -278,7 +278,7 @@ def test_a_word_table_may_be_stored_in_half_precision(tmp_path: Path) -> None:
     model = randomize(DSAForNLI(small_config(sentences_per_example=2))).eval()
     weights, name = model.state_dict(), "dsa.embed_tokens.weight"
     weights[name] = weights[name].half()
-    model.save_pretrained(tmp_path, state_dict=weights)
+    model.save_pretrained(tmp_path, state_dict=dict(weights))
     assert load_file(tmp_path / "model.safetensors")[name].dtype == torch.float16
     model.load_state_dict(weights)
     for options in ({}, {"dtype": "auto"}):

@@ -80,9 +80,8 @@ def model_of(pooling: str, sentences_per_example: int = 1, deduplicate: bool = T
     config = small_config(
         **POOLINGS[pooling], sentences_per_example=sentences_per_example, deduplicate_sentences=deduplicate
     )
-    model: DSAModel = (
-        randomize(DSAModel(config)).double().eval()
-    )  # float64 shows a leak of any size; float32 has its own test
+    model = randomize(DSAModel(config)).double()  # float64 shows a leak of any size; float32 has its own test
+    model.eval()
     return model
 
 
@@ -408,7 +407,7 @@ def vectors_of(model: DSAModel, ids: Tensor) -> Tensor:
 @pytest.mark.parametrize("ids", TINY.values(), ids=TINY.keys())
 def test_empty_sentences_and_single_tokens_stay_finite(ids: Tensor, system: str, per_row: int, training: bool) -> None:
     config = small_config(**SYSTEMS[system], sentences_per_example=per_row, freeze_embeddings=False)
-    model = DSAModel(config).train(training)
+    model = randomize(DSAModel(config)).train(training)
     vectors = vectors_of(model, ids)
     assert vectors.shape == (len(ids) * per_row, config.sentence_embedding_size)
     assert torch.isfinite(vectors).all()
