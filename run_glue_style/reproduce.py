@@ -11,19 +11,15 @@ resumes where it was stopped; what is finished is not done again.
 
 import argparse
 import logging
-import signal
-import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from types import FrameType
-
-from modeling_dsa.files.replacing import write_json
 
 from .reporting.comparison import Comparison
-from .reporting.plan import PlannedRun, plan_runs, read_results, refuse_other_options
 from .reporting.published import PublishedTable, read_published
 from .reporting.tabulate import read_rows, write_comparison
+from .studies.runs import PlannedRun, make_runs
+from .studies.table_plan import plan_runs
 
 logger = logging.getLogger(__name__)
 
@@ -43,55 +39,10 @@ def reproduce(table: PublishedTable, runs: Sequence[PlannedRun], output_dir: Pat
         ChildProcessError: A run failed.
         KeyboardInterrupt: It was stopped (Ctrl-C or SIGTERM); a run in training has written a checkpoint.
     """
-    for run in runs:  # mistakes are told before hours of training
-        refuse_other_options(run)
     if any(output_dir.glob("*/*.json")):
-        Comparison(table, read_rows(output_dir), quick)
-    for number, run in enumerate(runs, 1):
-        name = f"{number} of {len(runs)}: {run.folder.parent.name}, {run.folder.name}"
-        if run.record.is_file():
-            logger.info(f"Run {name} is finished.")
-            continue
-        finished = run.folder / "all_results.json"
-        if not finished.is_file():
-            logger.info(f"Run {name} starts.")
-            script = ["-m", f"{__package__}.{table.script}", *run.arguments, "--output_dir", str(run.folder)]
-            code = run_to_end([sys.executable, *script])
-            if code:
-                raise ChildProcessError(f"Run {name} failed with exit code {code}; its own error stands above.")
-        write_json(read_results(finished), run.record)
-        write_comparison(Comparison(table, read_rows(output_dir), quick), output_dir)
-    comparison = Comparison(table, read_rows(output_dir), quick)
-    write_comparison(comparison, output_dir)  # also where every run was finished
-    return comparison
-
-
-def run_to_end(command: Sequence[str]) -> int:
-    """Exit code of a command. A request to stop goes on to it once, whoever sent it, and counts when it has ended.
-
-    Raises:
-        KeyboardInterrupt: This process (Ctrl-C or SIGTERM) or the command was asked to stop.
-    """
-    asked: list[int] = []
-    children: list[subprocess.Popen[bytes]] = []
-
-    def pass_on(number: int, _frame: FrameType | None) -> None:
-        asked.append(number)
-        for child in children:
-            child.terminate()
-
-    previous = {number: signal.signal(number, pass_on) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        # In a process group of its own: a terminal's Ctrl-C would reach it beside ours, and a second one is a kill.
-        with subprocess.Popen(command, stdin=subprocess.DEVNULL, process_group=0) as child:
-            children.append(child)
-            code = child.wait()
-    finally:
-        for number, handler in previous.items():
-            signal.signal(number, handler)
-    if asked or code == 130:
-        raise KeyboardInterrupt
-    return code
+        Comparison(table, read_rows(output_dir), quick)  # mistakes are told before hours of training
+    make_runs(runs, lambda: write_comparison(Comparison(table, read_rows(output_dir), quick), output_dir))
+    return Comparison(table, read_rows(output_dir), quick)
 
 
 def _parse(argv: Sequence[str] | None) -> tuple[argparse.Namespace, list[str]]:

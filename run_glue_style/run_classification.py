@@ -6,7 +6,7 @@ and --task_name one of the tasks of GLUE.
 """
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -34,7 +34,7 @@ from run_glue_style.tasks.labelled_examples import (
 from run_glue_style.tasks.metrics import ClassificationMetric, RegressionMetric
 from run_glue_style.tasks.task import Task
 from run_glue_style.tasks.validation_split import check_size, hold_out
-from run_glue_style.training.entry import run_script, run_task
+from run_glue_style.training.entry import ReadRun, read_task, run_script
 
 DEFAULT_SETTING = "dsa-small"
 
@@ -125,9 +125,19 @@ def make_task(arguments: DataArguments) -> Task:
     )
 
 
+def read(argv: Sequence[str] | None = None) -> ReadRun:
+    """The run that a command line asks for; default: the process's own.
+
+    Raises:
+        SystemExit: The command line has a mistake.
+        ValueError: Options contradict each other.
+    """
+    return read_task(DataArguments, make_task, __doc__, REPORTERS, argv, DEFAULT_SETTING)
+
+
 def main() -> None:
     """Train, evaluate and report, as the command line says."""
-    run_task(DataArguments, make_task, __doc__, REPORTERS, DEFAULT_SETTING)
+    read().train()
 
 
 def _glue_task(arguments: DataArguments, name: str) -> Task:

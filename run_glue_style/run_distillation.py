@@ -6,7 +6,8 @@ and kept; an interrupted run resumes by the same command.
 """
 
 import sys
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 
@@ -15,24 +16,44 @@ if not __package__:  # started by its path: Python searches this folder, and not
 
 from run_glue_style.distillation.arguments import LossArguments, TeacherArguments
 from run_glue_style.distillation.prepare import check_arguments, default_metric, prepare_distillation
+from run_glue_style.distillation.student import student_config
 from run_glue_style.reporting.reporters import REPORTERS
 from run_glue_style.training.arguments import parse_arguments
-from run_glue_style.training.entry import run_script
+from run_glue_style.training.entry import ReadRun, run_identity_of_options, run_script
 from run_glue_style.training.run import train_and_evaluate
 
 DEFAULT_SETTING = "dsa-base-en"
 
 
-def main() -> None:
-    """Train, evaluate and report, as the command line says."""
+def read(argv: Sequence[str] | None = None) -> ReadRun:
+    """The run that a command line asks for; default: the process's own.
+
+    Raises:
+        SystemExit: The command line has a mistake.
+        ValueError: Options contradict each other.
+    """
     teacher, losses, model, recipe, run, overrides = parse_arguments(
-        [TeacherArguments, LossArguments], __doc__, default_setting=DEFAULT_SETTING
+        [TeacherArguments, LossArguments], __doc__, argv, DEFAULT_SETTING
     )
     check_arguments(teacher, model)
     metric = recipe.metric_for_best_model or default_metric(teacher)
     recipe = replace(recipe, metric_for_best_model=metric)
     prepare = partial(prepare_distillation, teacher, losses, metric, model, overrides, run)
-    train_and_evaluate(prepare, "distillation", model, recipe, run, REPORTERS)
+    return ReadRun(
+        train=partial(train_and_evaluate, prepare, "distillation", model, recipe, run, REPORTERS),
+        identity={
+            "config": student_config(model, overrides).to_dict(),
+            "teacher": asdict(teacher),
+            "losses": asdict(losses),
+            "recipe": asdict(recipe),
+            **run_identity_of_options(model, run),
+        },
+    )
+
+
+def main() -> None:
+    """Train, evaluate and report, as the command line says."""
+    read().train()
 
 
 if __name__ == "__main__":

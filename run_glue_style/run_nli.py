@@ -5,6 +5,7 @@ package; --dataset_name or --train_file name others.
 """
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 if not __package__:  # started by its path: Python searches this folder, and not the repository's root
@@ -22,7 +23,7 @@ from run_glue_style.tasks.labelled_examples import load_file, load_files, load_h
 from run_glue_style.tasks.metrics import ClassificationMetric
 from run_glue_style.tasks.nli import LABEL_NAMES, NLI
 from run_glue_style.tasks.task import Task
-from run_glue_style.training.entry import run_script, run_task
+from run_glue_style.training.entry import ReadRun, read_task, run_script
 
 
 @dataclass
@@ -69,9 +70,19 @@ def make_task(arguments: DataArguments) -> Task:
     )
 
 
+def read(argv: Sequence[str] | None = None) -> ReadRun:
+    """The run that a command line asks for; default: the process's own.
+
+    Raises:
+        SystemExit: The command line has a mistake.
+        ValueError: Options contradict each other.
+    """
+    return read_task(DataArguments, make_task, __doc__, REPORTERS, argv)
+
+
 def main() -> None:
     """Train, evaluate and report, as the command line says."""
-    run_task(DataArguments, make_task, __doc__, REPORTERS)
+    read().train()
 
 
 if __name__ == "__main__":

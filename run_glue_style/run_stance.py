@@ -5,6 +5,7 @@ glove.840B.300d.zip` trains on the competition's four files, https://github.com/
 """
 
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -19,7 +20,7 @@ from run_glue_style.tasks.fnc_score import FNCScore
 from run_glue_style.tasks.metrics import ClassificationMetric
 from run_glue_style.tasks.stance import LABEL_NAMES, STANCE, StanceFiles, check_share, load_stances
 from run_glue_style.tasks.task import Task
-from run_glue_style.training.entry import run_script, run_task
+from run_glue_style.training.entry import ReadRun, read_task, run_script
 
 ORIGINAL_NAMES = {
     "train_stances": "train_stances.csv",
@@ -85,9 +86,19 @@ def make_task(arguments: DataArguments) -> Task:
     )
 
 
+def read(argv: Sequence[str] | None = None) -> ReadRun:
+    """The run that a command line asks for; default: the process's own.
+
+    Raises:
+        SystemExit: The command line has a mistake.
+        ValueError: Options contradict each other.
+    """
+    return read_task(DataArguments, make_task, __doc__, REPORTERS, argv)
+
+
 def main() -> None:
     """Train, evaluate and report, as the command line says."""
-    run_task(DataArguments, make_task, __doc__, REPORTERS)
+    read().train()
 
 
 if __name__ == "__main__":

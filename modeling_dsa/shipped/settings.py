@@ -64,6 +64,22 @@ def table_path(name: str) -> Path:
     return path
 
 
+def grid_path(name: str) -> Path:
+    """File of an ablation.
+
+    Args:
+        name: A grid's name in `configuration/grids`, or a path.
+
+    Raises:
+        ValueError: There is no such grid.
+    """
+    for path in (CONFIGURATION / "grids" / f"{name}.yaml", Path(name)):
+        if path.is_file():
+            return path
+    names = (path.stem for path in (CONFIGURATION / "grids").glob("*.yaml"))
+    raise ValueError(f"There is no grid '{name}'. {suggestion(name, names)}")
+
+
 class _RecipeLoader(yaml.BaseLoader):
     """Reads every value as the text that it is: the option knows its type, and `no` or `1:30` mean what they say."""
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from modeling_dsa.evaluation.similarity import correlate, cosines
-from run_glue_style.training.objective import Metrics
+from run_glue_style.training.objective import ExampleScores, Metrics
 from run_glue_style.training.training_batches import Batch
 
 from .arguments import LossArguments
@@ -86,11 +86,12 @@ class Distillation:
 
     def metrics(self, predictions: Tensor, labels: Tensor) -> Metrics:
         """As in `Objective`; from (sentences, student's width) and (sentences, width)."""
-        held_out = len(labels) - 2 * sum(map(len, self.similarity.values()))
+        held_out = self._held_out(labels)
         vectors, teacher = predictions[:held_out], labels[:held_out]
         parts = zip(vectors.split(_AT_ONCE), teacher.split(_AT_ONCE), strict=True)
         loss = sum(float(self.distance(*part)) * len(part[0]) for part in parts) / held_out
-        metrics: dict[str, Any] = {"loss": loss, **self._likeness(vectors, teacher)}
+        likeness = self.example_scores(predictions, labels)
+        metrics: dict[str, Any] = {"loss": loss} | {name: float(scores.mean()) for name, scores in likeness.items()}
         start, correlations = held_out, []
         for name, scores in self.similarity.items():
             first, second = predictions[start : start + 2 * len(scores)].split(len(scores))
@@ -99,18 +100,22 @@ class Distillation:
             start += 2 * len(scores)
         return metrics | ({"spearman": float(np.mean(correlations))} if correlations else {})
 
+    def example_scores(self, predictions: Tensor, labels: Tensor) -> ExampleScores:
+        """As in `Objective`: the cosine with the teacher's vector, and whether it is the nearest of all of them."""
+        held_out = self._held_out(labels)
+        student, target = F.normalize(predictions[:held_out], dim=-1), self._target(labels[:held_out])
+        nearest = torch.cat([(part @ target.t()).argmax(-1) for part in student.split(_AT_ONCE)])  # (sentences,)
+        return {
+            "cosine": (student * target).sum(-1).numpy(),
+            "recall_at_1": (nearest == torch.arange(len(student))).numpy(),
+        }
+
     def finish(self, model: nn.Module) -> None:
         """Vectors are what is saved."""
 
-    def _likeness(self, vectors: Tensor, teacher: Tensor) -> Metrics:
-        """The mean cosine with the teacher's vector, and how often it is the nearest of all the teacher's vectors."""
-        student, target = F.normalize(vectors, dim=-1), self._target(teacher)
-        nearest = torch.cat([(part @ target.t()).argmax(-1) for part in student.split(_AT_ONCE)])  # (sentences,)
-        own = torch.arange(len(student))
-        return {
-            "cosine": float((student * target).sum(-1).mean()),
-            "recall_at_1": float((nearest == own).float().mean()),
-        }
+    def _held_out(self, labels: Tensor) -> int:
+        """How many sentences of the validation split the teacher has vectors of; those of the pairs come after them."""
+        return len(labels) - 2 * sum(map(len, self.similarity.values()))
 
     def _target(self, teacher: Tensor) -> Tensor:
         """The teacher's vectors as the student shall give them. (sentences, width) -> (sentences, student's width)"""

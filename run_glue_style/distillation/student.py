@@ -21,6 +21,22 @@ from .sentences import Sentences
 _DRAWN = {"projection_size": "projection.", "word_shortcut": "shortcut."}
 
 
+def student_config(arguments: ModelArguments, overrides: dict[str, Any]) -> DSAConfig:
+    """The student's config; the teacher, the vocabulary and the word vectors set the rest.
+
+    Raises:
+        OSError: There is no such model.
+        ValueError: Setting or model and overrides do not fit together.
+    """
+    source = arguments.model_name_or_path or setting_folder(arguments.setting or "")
+    read_config(source)  # of another family's model it says so
+    with loading_errors(source):
+        config: DSAConfig = DSAConfig.from_pretrained(source, **{"sentences_per_example": 1, **overrides})
+        if config.projection_size is not None:  # else the teacher may still give one
+            config.validate()  # loading checks each field, but not how overrides fit together
+    return config
+
+
 def make_student(
     arguments: ModelArguments,
     overrides: dict[str, Any],
@@ -47,10 +63,8 @@ def make_student(
         ValueError: Model, vectors, overrides and teacher do not fit together.
     """
     start = arguments.model_name_or_path
-    source = start or setting_folder(arguments.setting or "")
-    read_config(source)  # of another family's model it says so
-    with loading_errors(source):
-        config = DSAConfig.from_pretrained(source, **{"sentences_per_example": 1, **overrides})
+    config = student_config(arguments, overrides)
+    with loading_errors(start or setting_folder(arguments.setting or "")):
         if start is None and config.projection_size is None and config.sentence_embedding_size != teacher_width:
             config.projection_size = teacher_width
         config.validate()  # loading checks each field, but not how overrides fit together

@@ -140,9 +140,9 @@ class Trainer:
                 tensor.copy_(best[name])
         return self.progress
 
-    def evaluate(self, examples: Any) -> Metrics:
-        """Metrics of the model as it is on a split."""
-        return self._evaluate(self._evaluation_loader(examples))
+    def predict(self, examples: Any) -> tuple[torch.Tensor, torch.Tensor]:
+        """Predictions of the model as it is on a split, and its labels, as `Objective.metrics` takes them."""
+        return self._predict(self._evaluation_loader(examples))
 
     def unwrapped_model(self) -> PreTrainedModel:
         """The model itself, without what the accelerator put around it."""
@@ -276,7 +276,7 @@ class Trainer:
         logger.warning(f"{found}: update {len(self.progress.skipped)} of {allowed} that are skipped. See {path}.")
 
     @torch.inference_mode()
-    def _evaluate(self, loader: DataLoader[Any]) -> Metrics:
+    def _predict(self, loader: DataLoader[Any]) -> tuple[torch.Tensor, torch.Tensor]:
         self.model.eval()
         predictions, labels = [], []
         for batch in loader:
@@ -284,7 +284,7 @@ class Trainer:
             gathered = self.accelerator.gather_for_metrics((self.objective.predictions(self.model, batch), references))
             predictions.append(gathered[0].cpu())
             labels.append(gathered[1].cpu())
-        return self.objective.metrics(torch.cat(predictions), torch.cat(labels))
+        return torch.cat(predictions), torch.cat(labels)
 
     def _evaluate_and_keep_best(self, bar: "tqdm[Any]") -> None:
         progress, name = self.progress, self.objective.metric_for_best_model
@@ -294,7 +294,10 @@ class Trainer:
         with self.average.applied() if self.average is not None else nullcontext():
             if self.recipe.batch_norm_batches:
                 recalibrate_batch_norm(self.unwrapped_model(), _without_labels(self.calibration_loader))
-            results = {split: self._evaluate(loader) for split, loader in self.validation_loaders.items()}
+            results = {
+                split: self.objective.metrics(*self._predict(loader))
+                for split, loader in self.validation_loaders.items()
+            }
             chosen = next(iter(results.values()))
             value = metric_value(chosen, name)
             if progress.count_evaluation(name, value, chosen["loss"]):

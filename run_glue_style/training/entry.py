@@ -2,7 +2,9 @@
 
 import logging
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any
 
 from datasets import disable_progress_bars
@@ -14,7 +16,8 @@ from run_glue_style.tasks.task import Task
 
 from .arguments import parse_arguments
 from .interruption import Interrupted
-from .labelled_run import train_task
+from .labelled_run import check_task, train_task
+from .recipe import ModelArguments, RunArguments
 from .run import Reporter
 
 logger = logging.getLogger(__name__)
@@ -47,27 +50,59 @@ def run_script(main: Callable[[], None]) -> int:
     return 0
 
 
-def run_task(
+@dataclass(frozen=True)
+class ReadRun:
+    """A command line that is read and checked.
+
+    Attributes:
+        train: Does the run.
+        identity: All that it says of the run but its seed and where and how it runs.
+    """
+
+    train: Callable[[], object]
+    identity: Mapping[str, Any]
+
+
+def read_task(
     data_arguments: type,
     make_task: Callable[[Any], Task],
     description: str | None,
     reporters: Sequence[Reporter],
+    argv: Sequence[str] | None = None,
     default_setting: str | None = None,
-) -> None:
-    """Read the command line, train, evaluate and report: the main function of a script for one task.
+) -> ReadRun:
+    """Read the command line of a script for one task.
 
     Args:
         data_arguments: Dataclass of the options that name the data.
         make_task: From its instance to the task; raises a ValueError where options contradict each other.
         description: What the script does, for `--help`.
         reporters: What is written into the folder of the finished run beside the model and its results.
+        argv: As for `parse_arguments`.
         default_setting: As for `parse_arguments`.
 
     Raises:
         SystemExit: The command line has a mistake.
-        ValueError: As `make_task` and `train_task`.
+        ValueError: As `make_task` and `check_task`.
     """
-    data, model, recipe, run, overrides = parse_arguments(
-        [data_arguments], description, default_setting=default_setting
+    data, model, recipe, run, overrides = parse_arguments([data_arguments], description, argv, default_setting)
+    task = make_task(data)
+    return ReadRun(
+        train=partial(train_task, task, model, recipe, run, overrides, reporters),
+        identity={
+            "config": check_task(task, model, recipe, overrides).to_dict(),
+            "data": asdict(data),
+            "recipe": asdict(recipe),
+            **run_identity_of_options(model, run),
+        },
     )
-    train_task(make_task(data), model, recipe, run, overrides, reporters)
+
+
+def run_identity_of_options(model: ModelArguments, run: RunArguments) -> dict[str, Any]:
+    """What options that all scripts share say of a run beside its config and recipe."""
+    return {
+        "start": model.model_name_or_path,
+        "vectors": model.vectors,
+        "mixed_precision": run.mixed_precision,
+        "max_train_samples": run.max_train_samples,
+    }

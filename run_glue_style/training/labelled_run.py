@@ -11,10 +11,11 @@ import numpy as np
 from accelerate import Accelerator
 from datasets import Dataset
 
+from modeling_dsa import DSAConfig
 from run_glue_style.tasks.task import Task
 
 from .data import load_data, short_examples, tokenize_data, truncation_sentence
-from .model import check_model_arguments, has_fresh_head, make_model, vectors_path
+from .model import check_model_arguments, has_fresh_head, make_config, make_model, vectors_path
 from .objective import Classification, Metrics, Objective, Regression, metric_value
 from .recipe import ModelArguments, RunArguments, TrainingRecipe
 from .results import summary
@@ -47,10 +48,23 @@ def train_task(
         ValueError: The options contradict each other or the data, or the Hub refuses the model.
         NotPushedError: The run is finished and saved, but did not get to the Hub.
     """
+    check_task(task, model_arguments, recipe, overrides)
     recipe = replace(recipe, metric_for_best_model=recipe.metric_for_best_model or task.metric_for_best_model)
-    check_model_arguments(task, model_arguments)
     prepare = partial(_prepare, task, make_objective(task, recipe), model_arguments, overrides, run)
     return train_and_evaluate(prepare, task.name, model_arguments, recipe, run, reporters)
+
+
+def check_task(
+    task: Task, model_arguments: ModelArguments, recipe: TrainingRecipe, overrides: dict[str, Any]
+) -> DSAConfig:
+    """The model's config; refuses what cannot be trained, before data are read.
+
+    Raises:
+        ValueError: The options contradict each other.
+    """
+    check_model_arguments(task, model_arguments)
+    make_objective(task, recipe)
+    return make_config(task, model_arguments, overrides)
 
 
 def _prepare(

@@ -71,6 +71,21 @@ def loading_errors(source: str | Path) -> Iterator[None]:
         raise ValueError(f"{source} cannot be loaded: {one_line(error)}") from error
 
 
+def make_config(task: Task, arguments: ModelArguments, overrides: dict[str, Any]) -> DSAConfig:
+    """The config of the model that is trained; a fresh model's vocabulary and word vectors set the rest.
+
+    Raises:
+        OSError: There is no such model.
+        ValueError: Setting or model, overrides and task do not fit together.
+    """
+    source = arguments.model_name_or_path or setting_folder(arguments.setting or "")
+    read_config(source)  # of another family's model it says so
+    with loading_errors(source):
+        config: DSAConfig = DSAConfig.from_pretrained(source, **_labels(task), **overrides)
+        config.validate()  # loading checks each field, but not how overrides fit together
+    return config
+
+
 def make_model(
     task: Task,
     arguments: ModelArguments,
@@ -94,12 +109,9 @@ def make_model(
         ValueError: Model, vectors, overrides and task do not fit together.
     """
     start = arguments.model_name_or_path
-    source = start or setting_folder(arguments.setting or "")
-    read_config(source)  # of another family's model it says so
-    with loading_errors(source):
-        config = DSAConfig.from_pretrained(source, **_labels(task), **overrides)
-        config.validate()  # loading checks each field, but not how overrides fit together
-        if start is not None:
+    config = make_config(task, arguments, overrides)
+    if start is not None:
+        with loading_errors(start):
             saved = _saved_model(task, arguments, config, seed), AutoTokenizer.from_pretrained(start)
             check_token_ids(saved[1].backend_tokenizer, config.vocab_size)
             return saved

@@ -7,11 +7,13 @@ from typing import Any, Protocol, TypeAlias, cast
 import numpy as np
 import torch
 import torch.nn.functional as F
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from .training_batches import Batch
 
 Metrics: TypeAlias = dict[str, Any]
+ExampleScores: TypeAlias = dict[str, NDArray[Any]]
 ComputeMetrics: TypeAlias = Callable[[np.ndarray, np.ndarray], Metrics]
 
 
@@ -30,6 +32,14 @@ class Objective(Protocol):
 
     def metrics(self, predictions: Tensor, labels: Tensor) -> Metrics:
         """Scores of a whole split from (examples, ...) both: plain Python values, a float `loss` among them."""
+
+    def example_scores(self, predictions: Tensor, labels: Tensor) -> ExampleScores:
+        """What the metrics of a split say of each example. (examples,)
+
+        Returns:
+            By the name of a metric whose mean over the examples it is; of classes also what was predicted, as
+            `prediction`.
+        """
 
     def finish(self, model: nn.Module) -> None:
         """Let a trained model give the predictions by itself: called once, on what is saved."""
@@ -72,6 +82,11 @@ class Classification:
         loss = F.cross_entropy(predictions, labels).item()
         return {"loss": loss, **self.compute(predictions.argmax(-1).numpy(), labels.numpy())}
 
+    def example_scores(self, predictions: Tensor, labels: Tensor) -> ExampleScores:
+        """As in `Objective`: whether the predicted class is the label, and which it is."""
+        predicted = predictions.argmax(-1)
+        return {"accuracy": (predicted == labels).numpy(), "prediction": predicted.to(torch.int16).numpy()}
+
     def finish(self, model: nn.Module) -> None:
         """Logits are what is saved."""
 
@@ -107,6 +122,10 @@ class Regression:
         """As in `Objective`; from (examples,) both."""
         loss = F.mse_loss(predictions, labels).item()
         return {"loss": loss, **self.compute(predictions.numpy(), labels.numpy())}
+
+    def example_scores(self, predictions: Tensor, labels: Tensor) -> ExampleScores:
+        """As in `Objective`: the absolute error."""
+        return {"mean_absolute_error": (predictions - labels).abs().numpy()}
 
     @torch.no_grad()
     def start(self, model: nn.Module, is_fresh: bool) -> None:

@@ -21,6 +21,7 @@ from .progress import Progress
 from .recipe import ModelArguments, RunArguments, TrainingRecipe
 
 RESULTS = "all_results.json"
+EXAMPLE_SCORES = "example_scores.npz"
 _SHOWN_CLASSES = 12
 
 

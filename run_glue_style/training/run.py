@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
+import numpy as np
 from accelerate import Accelerator
+from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from transformers.utils import logging as transformers_logging
 
@@ -24,7 +26,7 @@ from .hub import HubRun
 from .nonfinite import finite_or_none
 from .objective import Objective
 from .recipe import ModelArguments, RunArguments, TrainingRecipe
-from .results import RESULTS, collect_results, run_identity
+from .results import EXAMPLE_SCORES, RESULTS, collect_results, run_identity
 
 logger = logging.getLogger(__name__)
 
@@ -170,7 +172,8 @@ def _train_and_evaluate(
         on_checkpoint=hub.push_checkpoint if hub is not None and run.hub_strategy == "every_save" else None,
     )
     progress = trainer.train()
-    metrics = {name: trainer.evaluate(examples) for name, examples in prepared.evaluated.items()}
+    predicted = {name: trainer.predict(examples) for name, examples in prepared.evaluated.items()}
+    metrics = {name: prepared.objective.metrics(*split) for name, split in predicted.items()}
     results = collect_results(
         prepared.facts, model_arguments, run, identity, progress, metrics, trained_parameters,
         time.perf_counter() - started,
@@ -181,6 +184,8 @@ def _train_and_evaluate(
         model_id = hub.repo_id if hub is not None else f"{PLACEHOLDER}{output_dir.resolve().name}"
         with replaced_model(output_dir) as folder:
             finished = FinishedRun(trained, prepared.tokenizer, prepared.shown_texts, folder, model_id)
+            if run.save_example_scores:
+                _save_example_scores(prepared.objective, predicted, folder)
             _save(finished, results, reporters)
         logger.info(prepared.summary(results, output_dir))
     trainer.finish()
@@ -198,6 +203,18 @@ def _open_folder(output_dir: Path, run: RunArguments, accelerator: Accelerator) 
     accelerator.wait_for_everyone()
     if accelerator.log_with:
         accelerator.init_trackers(TRACKER)
+
+
+def _save_example_scores(objective: Objective, predicted: Mapping[str, tuple[Tensor, Tensor]], folder: Path) -> None:
+    np.savez_compressed(
+        folder / EXAMPLE_SCORES,
+        allow_pickle=False,
+        **{
+            f"{split}.{name}": scores
+            for split, of_split in predicted.items()
+            for name, scores in objective.example_scores(*of_split).items()
+        },
+    )
 
 
 def _save(run: FinishedRun, results: dict[str, Any], reporters: Sequence[Reporter]) -> None:

@@ -1,5 +1,6 @@
 """A paper's table, from the command line to table.md."""
 
+import gzip
 import json
 import logging
 import os
@@ -16,10 +17,11 @@ from small_results import write_results
 from small_runs import SMALL_SIZES, as_arguments, pairs
 
 from modeling_dsa.text.tokenization import count_words
-from run_glue_style.reporting.plan import plan_runs
 from run_glue_style.reporting.published import read_published
 from run_glue_style.reporting.tabulate import table_of
-from run_glue_style.reproduce import main, run_to_end
+from run_glue_style.reproduce import main
+from run_glue_style.studies.process import run_to_end
+from run_glue_style.studies.table_plan import plan_runs
 from run_glue_style.tasks.nli import LABEL_NAMES
 
 FILES = {"train": "snli_1.0_train.jsonl", "validation": "snli_1.0_dev.jsonl", "test": "snli_1.0_test.jsonl"}
@@ -83,7 +85,9 @@ def test_interrupted_table_goes_on_and_is_not_made_twice(
     assert process.returncode == 0, written
     assert "Resuming from" in written
     record = run.with_suffix(".json")
-    assert json.loads(record.read_text("utf-8")) == json.loads((run / "all_results.json").read_text("utf-8"))
+    all_results = json.loads((run / "all_results.json").read_text("utf-8"))
+    assert json.loads(record.read_text("utf-8")).items() < all_results.items()
+    assert json.loads(gzip.decompress(run.with_suffix(".json.gz").read_bytes())) == all_results
     assert {path.name for path in folder.iterdir()} == {"dsa-single-snli", "plot.png", "table.json", "table.md"}
     table = (folder / "table.md").read_text("utf-8")
     assert table == table_of(folder) == printed.removesuffix("\n")

@@ -533,7 +533,7 @@ def test_metrics_are_those_of_all_examples(tmp_path: Path) -> None:
     examples = tokenized("validation", 45)
     trainer = small_trainer(tmp_path, per_device_eval_batch_size=16, num_train_epochs=1)
     trainer.train()
-    metrics = trainer.evaluate(examples)
+    metrics = trainer.objective.metrics(*trainer.predict(examples))
     batch = trainer.collate(examples)
     with torch.no_grad():
         logits = trainer.unwrapped_model()(**batch).logits  # in eval mode since the evaluation

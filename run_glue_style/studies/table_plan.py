@@ -1,33 +1,12 @@
 """The runs that a paper's table needs: a folder and a command line for each."""
 
-import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from modeling_dsa.shipped.settings import suggestion
+from run_glue_style.reporting.published import PublishedTable
 
-from .comparison import without_options
-from .published import PublishedTable
-
-
-@dataclass(frozen=True)
-class PlannedRun:
-    """A run of the table.
-
-    Attributes:
-        folder: Its output_dir; its results are copied beside it.
-        arguments: The script's command line without --output_dir.
-    """
-
-    folder: Path
-    arguments: list[str]
-
-    @property
-    def record(self) -> Path:
-        """The copy of its all_results.json that the table is made from."""
-        return self.folder.with_suffix(".json")
+from .runs import PlannedRun, as_arguments
 
 
 def plan_runs(
@@ -55,11 +34,12 @@ def plan_runs(
         FileNotFoundError: A file of the data is missing.
     """
     settings = _settings(table, rows)
-    common = [*_data_options(table, data_dir, options), *(_as_arguments(table.quick) if quick else []), *options]
+    common = [*_data_options(table, data_dir, options), *(as_arguments(table.quick) if quick else []), *options]
     return [
         PlannedRun(
+            table.script,
             output_dir / setting / f"seed-{seed}",
-            ["--setting", setting, "--seed", str(seed), *_as_arguments(part), *common],
+            ["--setting", setting, "--seed", str(seed), *as_arguments(part), *common],
         )
         for seed in range(seeds)
         for setting, part in settings.items()
@@ -90,31 +70,4 @@ def _data_options(table: PublishedTable, data_dir: Path | None, options: Sequenc
     for path in paths.values():
         if not path.is_file():
             raise FileNotFoundError(f"There is no {path}: --data_dir must have {names}.")
-    return _as_arguments({option: str(path) for option, path in paths.items()})
-
-
-def refuse_other_options(run: PlannedRun) -> None:
-    """Refuse a finished run that was made otherwise than planned.
-
-    Raises:
-        ValueError: Its command line was another, or is not known.
-    """
-    for path in (run.record, run.folder / "all_results.json"):
-        if path.is_file():
-            made_with = without_options(read_results(path).get("command", ["", "unknown"])[1:], {"output_dir"})
-            if made_with != run.arguments:
-                raise ValueError(
-                    f"{path} is a run with other options: it was made with '{' '.join(made_with)}', and asked for is "
-                    f"'{' '.join(run.arguments)}'. Give the same options in the same order, another --output_dir, or "
-                    f"delete {run.folder} and {run.record}."
-                )
-
-
-def read_results(path: Path) -> dict[str, Any]:
-    """An all_results.json."""
-    results: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    return results
-
-
-def _as_arguments(options: Mapping[str, str | int]) -> list[str]:
-    return [argument for name, value in options.items() for argument in (f"--{name}", str(value))]
+    return as_arguments({option: str(path) for option, path in paths.items()})

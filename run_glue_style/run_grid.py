@@ -1,0 +1,73 @@
+"""Run an ablation that is a YAML file: train each row with several seeds and write how it differs from the base.
+
+    python -m run_glue_style.run_grid snli-dynamic --output_dir runs/snli-dynamic
+    python -m run_glue_style.run_grid my-grid.yaml --output_dir runs/my-grid --vectors glove.840B.300d.zip --seeds 0 1
+
+All other options (data, vectors, --mixed_precision ...) go to the script that the grid names. All rows are checked
+before the first one trains. The table is in OUTPUT_DIR/table.md, table.json, plot.png and plot.svg, and grows with each
+run.
+A run is OUTPUT_DIR/ROW/seed-N.json, with its whole results in seed-N.json.gz and the scores of its examples in
+seed-N.npz; its model is in the folder OUTPUT_DIR/ROW/seed-N. The same command resumes where it was stopped; what is
+finished is not done again.
+"""
+
+import argparse
+import logging
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from modeling_dsa.shipped.settings import grid_path
+
+from .studies.grid import SET_BY_THE_GRID, read_grid
+from .studies.grid_plan import plan_grid
+from .studies.grid_table import GridTable
+from .studies.runs import make_runs
+
+logger = logging.getLogger(__name__)
+
+
+def _parse(argv: Sequence[str] | None) -> tuple[argparse.Namespace, list[str]]:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
+    )
+    parser.add_argument("grid", help="A grid in configuration/grids by name, or a YAML file.")
+    parser.add_argument("--output_dir", type=Path, help="Folder of runs and table; default: runs/GRID.")
+    parser.add_argument("--row", nargs="+", default=[], help="Train only these rows.")
+    parser.add_argument("--seeds", type=int, nargs="+", help="Train with these seeds; default: the grid's.")
+    arguments, options = parser.parse_known_args(argv)
+    return arguments, options
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Read the command line and make the table.
+
+    Returns:
+        The exit code: 2 after a mistake or a failed run, 130 after an interrupt.
+    """
+    logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
+    arguments, options = _parse(argv)
+    try:
+        for option in options:
+            if (name := option.split("=")[0].removeprefix("--")) in SET_BY_THE_GRID:
+                raise ValueError(f"Leave out {option}: the grid sets {name}.")
+        grid = read_grid(grid_path(arguments.grid))
+        output_dir = arguments.output_dir or Path("runs") / grid.path.stem
+        seeds = grid.seeds if arguments.seeds is None else arguments.seeds
+        runs = plan_grid(grid, arguments.row, seeds, output_dir, options)
+        GridTable(grid, output_dir)  # mistakes are told before hours of training
+        make_runs(runs, lambda: GridTable(grid, output_dir).write())
+        table = GridTable(grid, output_dir).as_markdown()
+    except KeyboardInterrupt:
+        logger.warning("Stopped. The same command resumes here.")
+        return 130
+    except (ValueError, OSError) as error:
+        logger.error(f"error: {error}")
+        return 2
+    logger.info(f"The table is {output_dir / 'table.md'}, its picture {output_dir / 'plot.png'}.")
+    print(table)  # noqa: T201  (this is the command's answer)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

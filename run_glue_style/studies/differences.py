@@ -1,0 +1,115 @@
+"""How much better one row is than another, and how sure that is."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+_CONFIDENCE = 0.95
+_RESAMPLES = 9999
+_AT_ONCE = 200  # resamples
+
+Scores = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A row's metric less another row's, over the seeds that both have.
+
+    Attributes:
+        seeds: How many.
+        mean: The mean difference.
+        interval: Its 95 % confidence interval; None from one seed without scores of examples. Where examples have
+            scores, a bootstrap over examples and seeds at once; else Student's t over the seeds.
+        p_examples: From approximate randomisation over the examples, each with its mean over the seeds: whether these
+            very models differ on other examples of this kind. None where examples have no scores.
+        p_seeds: From a paired t-test over the seeds: whether other seeds would differ. None from one seed.
+    """
+
+    seeds: int
+    mean: float
+    interval: tuple[float, float] | None
+    p_examples: float | None
+    p_seeds: float | None
+
+
+def difference(
+    row: Mapping[int, float],
+    other: Mapping[int, float],
+    row_scores: Mapping[int, Scores],
+    other_scores: Mapping[int, Scores],
+) -> Difference | None:
+    """Compare two rows.
+
+    Args:
+        row: Its metric by seed.
+        other: The other row's metric by seed.
+        row_scores: The scores of its examples by seed, whose mean the metric is; (examples,) each. May lack seeds.
+        other_scores: Those of the other row, of the same examples.
+
+    Returns:
+        None where they have no seed in common.
+
+    Raises:
+        ValueError: The rows have different examples.
+    """
+    seeds = sorted(row.keys() & other.keys())
+    if not seeds:
+        return None
+    by_seed = np.array([row[seed] - other[seed] for seed in seeds])  # (seeds,)
+    interval, p_examples = None, None
+    if row_scores.keys() >= set(seeds) and other_scores.keys() >= set(seeds):
+        pairs = [(row_scores[seed], other_scores[seed]) for seed in seeds]
+        if len({len(scores) for pair in pairs for scores in pair}) > 1:
+            raise ValueError("The rows have different examples.")
+        by_example = np.stack([first.astype(float) - second for first, second in pairs])  # (seeds, examples)
+        interval, p_examples = _bootstrap(by_example), _randomise(by_example.mean(0))
+    elif len(seeds) > 1 and np.ptp(by_seed):
+        interval = tuple(stats.ttest_1samp(by_seed, 0).confidence_interval(_CONFIDENCE))
+    return Difference(
+        seeds=len(seeds),
+        mean=float(by_seed.mean()),
+        interval=None if interval is None else (float(interval[0]), float(interval[1])),
+        p_examples=p_examples,
+        p_seeds=float(stats.ttest_1samp(by_seed, 0).pvalue) if len(seeds) > 1 and np.ptp(by_seed) else None,
+    )
+
+
+def _randomise(differences: Scores) -> float:
+    """How often so large a mean comes about where each example's two scores are swapped by chance. (examples,)"""
+    differing = differences[differences != 0]  # swapping equal scores changes nothing
+    if not len(differing):
+        return 1.0
+    result: Any = stats.permutation_test(
+        (differing,),
+        np.sum,
+        permutation_type="samples",
+        vectorized=True,
+        n_resamples=_RESAMPLES,
+        batch=_AT_ONCE,
+        rng=np.random.default_rng(0),
+    )
+    return float(result.pvalue)
+
+
+def _bootstrap(differences: Scores) -> tuple[float, float]:
+    """The interval of the mean where examples and, if there are several, seeds are drawn anew. (seeds, examples)"""
+    seeds, examples = map(np.arange, differences.shape)
+
+    def mean(of_seeds: NDArray[np.int64], of_examples: NDArray[np.int64]) -> float:
+        return float(differences[of_seeds][:, of_examples].mean())
+
+    samples = (seeds, examples) if len(seeds) > 1 else (examples,)
+    interval = stats.bootstrap(
+        samples,
+        mean if len(seeds) > 1 else lambda of_examples: mean(seeds, of_examples),
+        vectorized=False,
+        n_resamples=_RESAMPLES // 5,
+        confidence_level=_CONFIDENCE,
+        method="percentile",
+        rng=np.random.default_rng(0),
+    ).confidence_interval
+    return float(interval.low), float(interval.high)

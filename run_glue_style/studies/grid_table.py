@@ -1,0 +1,164 @@
+"""The table of a grid: each row's metrics over its seeds, and its difference to the base, as Markdown and as JSON."""
+
+import statistics
+from collections.abc import Mapping
+from dataclasses import asdict
+from functools import cached_property, reduce
+from operator import getitem
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from modeling_dsa.files.replacing import filled_folder, write_json
+from run_glue_style.reporting.comparison import mean_and_spread
+
+from .differences import Difference, Scores, difference
+from .grid import BASE, Grid
+from .grid_plot import draw_grid
+from .runs import read_results
+
+
+class GridTable:
+    """A grid with the runs that are finished."""
+
+    def __init__(self, grid: Grid, folder: Path) -> None:
+        """Read the records of the grid's rows.
+
+        Args:
+            grid: The ablation.
+            folder: Its runs.
+
+        Raises:
+            ValueError: A run has no such metric, or its data are other ones.
+        """
+        self.grid, self.folder = grid, folder
+        self.runs: dict[str, dict[int, dict[str, Any]]] = {}
+        for row in grid.rows:
+            for path in sorted((folder / row).glob("seed-*.json")):
+                run = read_results(path)
+                self.runs.setdefault(row, {})[run["seed"]] = run
+                self._check(path, run)
+
+    def values(self, row: str, metric: str) -> dict[int, float]:
+        """A metric of a row's runs, by seed."""
+        return {seed: _metric(run, metric) for seed, run in sorted(self.runs.get(row, {}).items())}
+
+    @cached_property
+    def differences(self) -> dict[tuple[str, str], dict[str, Difference | None]]:
+        """For each row and the base, and for the grid's comparisons, the difference in each metric."""
+        pairs = [(row, BASE) for row in self.runs if row != BASE] + list(self.grid.comparisons)
+        return {
+            (row, other): {
+                metric: difference(
+                    self.values(row, metric), self.values(other, metric), self._scores(row, metric),
+                    self._scores(other, metric),
+                )
+                for metric in self.grid.metrics
+            }
+            for row, other in pairs
+        }  # fmt: skip
+
+    def as_markdown(self) -> str:
+        """Title, table and what a reader must know, for table.md."""
+        tested = self.grid.metrics[0]
+        headers = ["row", *self.grid.metrics, f"{tested}: difference to base [95 %]", "p (examples)", "p (seeds)"]
+        lines = [_line([*headers, "seeds", "parameters", "minutes"]), "|---" * (len(headers) + 3) + "|"]
+        for row, runs in self.runs.items():
+            figures = [mean_and_spread(list(self.values(row, metric).values())) for metric in self.grid.metrics]
+            told = ["–", "–", "–"] if row == BASE else _told(self.differences[row, BASE][tested])
+            minutes = statistics.mean(run["train_seconds"] for run in runs.values()) / 60
+            parameters = next(iter(runs.values()))["trained_parameters"]
+            lines.append(_line([row, *figures, *told, str(len(runs)), f"{parameters:,}", f"{minutes:.1f}"]))
+        parts = [f"**{self.grid.title}**", "\n".join(lines)]
+        if self.grid.comparisons:
+            headers = ["row", "against", f"{tested}: difference [95 %]", "p (examples)", "p (seeds)"]
+            lines = [_line(headers), "|---" * len(headers) + "|"]
+            lines += [_line([*pair, *_told(self.differences[pair][tested])]) for pair in self.grid.comparisons]
+            parts.append("\n".join(lines))
+        return "\n\n".join([*parts, _NOTES]) + "\n"
+
+    def as_json(self) -> dict[str, Any]:
+        """The same for table.json, with the differences in all metrics; metrics as shares."""
+        rows = {}
+        for row, runs in self.runs.items():
+            of_metrics = {}
+            for metric in self.grid.metrics:
+                values = list(self.values(row, metric).values())
+                spread = statistics.stdev(values) if len(values) > 1 else None
+                of_metrics[metric] = {
+                    "values": values, "mean": statistics.mean(values), "standard_deviation": spread
+                }  # fmt: skip
+            rows[row] = {"options": self.grid.rows[row].options, "seeds": sorted(runs), "metrics": of_metrics}
+        return {
+            "title": self.grid.title,
+            "script": self.grid.script,
+            "rows": rows,
+            "differences": [
+                {"row": row, "against": other, "metric": metric, **asdict(found)}
+                for (row, other), of_metrics in self.differences.items()
+                for metric, found in of_metrics.items()
+                if found is not None
+            ],
+        }
+
+    def write(self) -> None:
+        """Write table.md, table.json, plot.png and plot.svg."""
+        with filled_folder(self.folder) as beside:
+            (beside / "table.md").write_text(self.as_markdown(), encoding="utf-8")
+            write_json(self.as_json(), beside / "table.json")
+            rows = {row: [list(self.values(row, metric).values()) for metric in self.grid.metrics] for row in self.runs}
+            draw_grid(self.grid.title, self.grid.metrics, rows, beside / "plot")
+
+    def _check(self, path: Path, run: Mapping[str, Any]) -> None:
+        for metric in self.grid.metrics:
+            try:
+                _metric(run, metric)
+            except (KeyError, TypeError) as error:
+                splits = run["metrics"].items()
+                known = [
+                    f"{split}.{name}" for split, of_split in splits for name, value in of_split.items()
+                    if isinstance(value, float)
+                ]  # fmt: skip
+                raise ValueError(
+                    f"{self.grid.path}: {path} has no metric '{metric}', only {', '.join(known)}."
+                ) from error
+
+    def _scores(self, row: str, metric: str) -> dict[int, Scores]:
+        """The scores of a row's examples by seed, where the metric is their mean."""
+        scores = {}
+        for seed in self.runs.get(row, {}):
+            path = self.folder / row / f"seed-{seed}.npz"
+            if path.is_file():
+                with np.load(path) as arrays:
+                    if metric in arrays:
+                        scores[seed] = arrays[metric]
+        return scores
+
+
+_NOTES = (
+    "Metrics in percent; ±: standard deviation over the seeds; –: none. The interval of a difference is a bootstrap "
+    "over examples and seeds at once, or Student's t over the seeds where a metric is no mean over examples. "
+    "p (examples): approximate randomisation over the examples, each with its mean over the seeds; p (seeds): a paired "
+    "t-test over the seeds. Neither is corrected for the number of rows."
+)
+
+
+def _metric(run: Mapping[str, Any], metric: str) -> float:
+    return float(reduce(getitem, metric.split("."), run["metrics"]))
+
+
+def _told(found: Difference | None) -> list[str]:
+    """Difference and p-values for people."""
+    if found is None:
+        return ["–", "–", "–"]
+    interval = "" if found.interval is None else f" [{100 * found.interval[0]:+.2f}, {100 * found.interval[1]:+.2f}]"
+    return [f"{100 * found.mean:+.2f}{interval}", _p(found.p_examples), _p(found.p_seeds)]
+
+
+def _p(value: float | None) -> str:
+    return "–" if value is None else f"{value:.4f}"
+
+
+def _line(cells: list[str]) -> str:
+    return f"| {' | '.join(cells)} |"

@@ -1,0 +1,121 @@
+"""The runs of a study: made one after the other, each once, with a record of each."""
+
+import gzip
+import json
+import logging
+import shutil
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from modeling_dsa.files.replacing import replaced_file, write_json
+from run_glue_style.reporting.comparison import without_options
+from run_glue_style.training.results import EXAMPLE_SCORES, RESULTS
+
+from .process import run_to_end
+
+logger = logging.getLogger(__name__)
+
+# What a record leaves out: it is long, and no table needs it.
+_DETAILS = ("history", "environment", "texts", "shown_examples")
+
+
+@dataclass(frozen=True)
+class PlannedRun:
+    """A run of a study.
+
+    Attributes:
+        script: Module of `run_glue_style` that trains it.
+        folder: Its output_dir; its record is written beside it.
+        arguments: The script's command line without --output_dir.
+    """
+
+    script: str
+    folder: Path
+    arguments: list[str]
+
+    @property
+    def record(self) -> Path:
+        """Its results without history and environment, which tables are made from."""
+        return self.folder.with_suffix(".json")
+
+    @property
+    def all_results(self) -> Path:
+        """The whole of its results, compressed."""
+        return self.folder.with_suffix(".json.gz")
+
+    @property
+    def example_scores(self) -> Path:
+        """The scores of its single examples, where it saved them."""
+        return self.folder.with_suffix(".npz")
+
+
+def make_runs(runs: Sequence[PlannedRun], write_table: Callable[[], None]) -> None:
+    """Make the runs that are not there yet, and the table after each.
+
+    Raises:
+        ValueError: A finished run was made with other options.
+        ChildProcessError: A run failed.
+        KeyboardInterrupt: It was stopped (Ctrl-C or SIGTERM); a run in training has written a checkpoint.
+    """
+    for run in runs:  # mistakes are told before hours of training
+        refuse_other_options(run)
+    for number, run in enumerate(runs, 1):
+        name = f"{number} of {len(runs)}: {run.folder.parent.name}, {run.folder.name}"
+        if run.record.is_file():
+            logger.info(f"Run {name} is finished.")
+            continue
+        if not (run.folder / RESULTS).is_file():
+            logger.info(f"Run {name} starts.")
+            script = ["-m", f"run_glue_style.{run.script}", *run.arguments, "--output_dir", str(run.folder)]
+            code = run_to_end([sys.executable, *script])
+            if code:
+                raise ChildProcessError(f"Run {name} failed with exit code {code}; its own error stands above.")
+        _write_record(run)
+        write_table()
+    write_table()  # also where every run was finished
+
+
+def refuse_other_options(run: PlannedRun) -> None:
+    """Refuse a finished run that was made otherwise than planned.
+
+    Raises:
+        ValueError: Its command line was another, or is not known.
+    """
+    for path in (run.record, run.folder / RESULTS):
+        if path.is_file():
+            made_with = without_options(read_results(path).get("command", ["", "unknown"])[1:], {"output_dir"})
+            if made_with != run.arguments:
+                raise ValueError(
+                    f"{path} is a run with other options: it was made with '{' '.join(made_with)}', and asked for is "
+                    f"'{' '.join(run.arguments)}'. Give the same options in the same order, another --output_dir, or "
+                    f"delete {run.folder} and {run.record}."
+                )
+
+
+def read_results(path: Path) -> dict[str, Any]:
+    """An all_results.json, or a record."""
+    results: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return results
+
+
+def as_arguments(options: Mapping[str, str | int | list[str]]) -> list[str]:
+    """Options as a command line."""
+    return [
+        argument
+        for name, value in options.items()
+        for argument in (f"--{name}", *(value if isinstance(value, list) else [str(value)]))
+    ]
+
+
+def _write_record(run: PlannedRun) -> None:
+    """Write the files beside the folder of a finished run; the record last, which tells that they are there."""
+    content = (run.folder / RESULTS).read_bytes()
+    with replaced_file(run.all_results) as beside:
+        beside.write_bytes(gzip.compress(content, mtime=0))  # the same results give the same bytes
+    if (scores := run.folder / EXAMPLE_SCORES).is_file():
+        with replaced_file(run.example_scores) as beside:
+            shutil.copyfile(scores, beside)
+    write_json({name: value for name, value in json.loads(content).items() if name not in _DETAILS}, run.record)
