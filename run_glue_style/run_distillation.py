@@ -1,8 +1,8 @@
 """Distil a teacher: train a sentence encoder whose vectors are those of a sentence-transformers model.
 
 `accelerate launch run_glue_style/run_distillation.py --texts sentences.txt --teacher
-sentence-transformers/all-MiniLM-L6-v2 --vectors glove.6B.zip` needs no labels. The teacher's vectors are computed once
-and kept; an interrupted run resumes by the same command.
+sentence-transformers/all-MiniLM-L6-v2` needs no labels. The teacher's vectors are computed once and kept; an
+interrupted run resumes by the same command.
 """
 
 import sys
@@ -15,8 +15,17 @@ if not __package__:  # started by its path: Python searches this folder, and not
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 
 from run_glue_style.distillation.arguments import LossArguments, TeacherArguments
+<<<<<<< HEAD
 from run_glue_style.distillation.prepare import check_arguments, default_metric, prepare_distillation
 from run_glue_style.distillation.student import student_config
+=======
+from run_glue_style.distillation.prepare import (
+    check_arguments,
+    default_metric,
+    prepare_distillation,
+    with_word_vectors,
+)
+>>>>>>> 3210f6b (wip docs)
 from run_glue_style.reporting.reporters import REPORTERS
 from run_glue_style.training.arguments import parse_arguments
 from run_glue_style.training.entry import ReadRun, run_identity_of_options, run_script
@@ -36,6 +45,7 @@ def read(argv: Sequence[str] | None = None) -> ReadRun:
         [TeacherArguments, LossArguments], __doc__, argv, DEFAULT_SETTING
     )
     check_arguments(teacher, model)
+    model = with_word_vectors(model, teacher)
     metric = recipe.metric_for_best_model or default_metric(teacher)
     recipe = replace(recipe, metric_for_best_model=metric)
     prepare = partial(prepare_distillation, teacher, losses, metric, model, overrides, run)

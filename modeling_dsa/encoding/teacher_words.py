@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 USUAL_SIZE = Size(words=50_000, pieces=8_000)  # of a vocabulary, where nothing else is said
 
-_MARK = "teacher:"
+TEACHER = "teacher:"
 _BATCH = 256  # words of a batch
 
 
@@ -28,11 +28,11 @@ def teacher_name(vectors: Path) -> str | None:
     Raises:
         ValueError: There is no name.
     """
-    mark, found, name = str(vectors).partition(_MARK)
+    mark, found, name = str(vectors).partition(TEACHER)
     if mark or not found:
         return None
     if not name:
-        raise ValueError(f"{_MARK} names no model: give {_MARK} and a folder or Hub id, such as {_MARK}org/name.")
+        raise ValueError(f"{TEACHER} names no model: give {TEACHER} and a folder or Hub id, such as {TEACHER}org/name.")
     return name
 
 

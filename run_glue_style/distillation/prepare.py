@@ -1,7 +1,7 @@
 """From the options of a distillation to what the engine trains."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from modeling_dsa.batching_dsa import token_ids
 from modeling_dsa.encoding.bulk import Process
 from modeling_dsa.encoding.sources import open_sentences
 from modeling_dsa.encoding.teacher import load_teacher
+from modeling_dsa.encoding.teacher_words import TEACHER
 from modeling_dsa.evaluation.similarity import SimilarityPairs, read_similarity
 from run_glue_style.training.recipe import ModelArguments, RunArguments
 from run_glue_style.training.run import PreparedRun
@@ -49,8 +50,15 @@ def check_arguments(teacher: TeacherArguments, arguments: ModelArguments) -> Non
         raise ValueError("Say what to learn from: --texts, a file of sentences or a data set.")
     if (teacher.teacher is None) == (teacher.teacher_vectors is None):
         raise ValueError("Give either --teacher, a sentence-transformers model, or its --teacher_vectors.")
-    if arguments.model_name_or_path is None and arguments.vectors is None:
-        raise ValueError("A fresh student needs word vectors: give --vectors, or --model_name_or_path.")
+    if arguments.model_name_or_path is None and arguments.vectors is None and teacher.teacher is None:
+        raise ValueError("A fresh student needs word vectors: give --vectors, such as teacher:MODEL.")
+
+
+def with_word_vectors(arguments: ModelArguments, teacher: TeacherArguments) -> ModelArguments:
+    """The arguments with the teacher's word vectors, where a fresh student is given no others."""
+    if arguments.model_name_or_path is not None or arguments.vectors is not None:
+        return arguments
+    return replace(arguments, vectors=Path(f"{TEACHER}{teacher.teacher}"))
 
 
 def prepare_distillation(

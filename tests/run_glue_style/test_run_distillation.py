@@ -1,18 +1,41 @@
 """The script for distillation, from outside: texts and a teacher in, a sentence encoder out."""
 
+import re
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
-from small_repositories import save_system
-from small_runs import SMALL_SIZES, pairs, read_results, run_main, write_pair_files
+import torch
+from huggingface_hub import ModelCard
+from safetensors.torch import load_file
+from sentence_transformers import SentenceTransformer
+from small_models import randomize, small_config
+from small_repositories import offline_environment
+from small_runs import (
+    SMALL_SIZES,
+    as_arguments,
+    logged_error,
+    pairs,
+    read_results,
+    run_main,
+    small_tokenizer,
+)
+from transformers import AutoModel
 
+from modeling_dsa import DSAModel, SentenceEncoder
 from run_glue_style.run_distillation import main
 
 pytestmark = pytest.mark.usefixtures("datasets_cache")
 QUICK: dict[str, Any] = {
     **{name: size for name, size in SMALL_SIZES.items() if name != "classifier_hidden_sizes"},
     "setting": "dsa-small",
+    "embedding_size": 24,
+    "freeze_embeddings": False,
     "num_train_epochs": 4,
     "per_device_train_batch_size": 32,
     "learning_rate": 0.01,
@@ -37,15 +60,17 @@ def texts(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def teacher(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A sentence-transformers model: a small encoder of this package."""
-    return save_system(tmp_path_factory.mktemp("teacher"), "encoder", attention_head_size=12).folder
+    """A sentence-transformers model: the mean of random word vectors, which tells any two sentences apart."""
+    folder: Path = tmp_path_factory.mktemp("teacher") / "means"
+    config = small_config(vocab_size=len(small_tokenizer()), embedding_size=24, encoder="none", pooling="mean")
+    randomize(DSAModel(config)).save_pretrained(folder)
+    small_tokenizer().save_pretrained(folder)
+    return folder
 
 
 @pytest.fixture(scope="module")
 def options(texts: Path, teacher: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    folder = tmp_path_factory.mktemp("data")
-    vectors = write_pair_files(folder, {"train": 4}, width=8)["vectors"]
-    return {"texts": texts, "teacher": teacher, "vectors": vectors, "cache_dir": folder / "cache"}
+    return {"texts": texts, "teacher": teacher, "cache_dir": tmp_path_factory.mktemp("data") / "cache"}
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +80,137 @@ def finished(options: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) 
     return output
 
 
+def shard_times(options: dict[str, Any]) -> dict[Path, int]:
+    return {path: path.stat().st_mtime_ns for path in options["cache_dir"].glob("*/vectors-*.npy")}
+
+
 def test_a_fresh_student_learns_the_vectors_of_its_teacher(finished: Path) -> None:
     results = read_results(finished)
-    assert results["model"]["projection_size"] == 24
-    assert results["metrics"]["validation"]["cosine"] > 0.95 > results["history"][0]["validation_cosine"]
+    assert results["model"]["projection_size"] == results["teacher"]["width"] == 24
+    assert results["data"]["validation"]["examples"] == 40
+    assert results["metrics"]["validation"]["cosine"] > results["history"][0]["validation_cosine"] + 0.1
+    assert results["metrics"]["validation"]["recall_at_1"] > 0.2  # by chance 1 of 40
+
+
+def test_the_folder_loads_everywhere_and_its_card_names_the_teacher(finished: Path, teacher: Path) -> None:
+    sentences = ["A man plays a guitar.", "Two dogs run."]
+    vectors = SentenceEncoder.from_pretrained(finished).encode(sentences)
+    assert type(AutoModel.from_pretrained(finished)) is DSAModel
+    assert SentenceTransformer(str(finished)).encode(sentences) == pytest.approx(vectors, abs=1e-5)
+    card = ModelCard.load(finished / "README.md")
+    results = read_results(finished)
+    assert f"- **Teacher.** {teacher.name}, 24 numbers a sentence." in card.text
+    assert (
+        f"| mean cosine with the teacher's vector | **{results['metrics']['validation']['cosine']:.3f}** |" in card.text
+    )
+    assert card.data.pipeline_tag == "sentence-similarity"
+    assert (finished / "attention.png").is_file()
+
+
+def test_a_narrower_student_learns_principal_components_and_the_cache_is_not_computed_again(
+    finished: Path, options: dict[str, Any], tmp_path: Path
+) -> None:
+    before = shard_times(options)
+    assert before
+    rows = [f"{row['premise']}\t{row['hypothesis']}\t{row['label']}" for row in pairs("validation")[:10]]
+    similarity = tmp_path / "pairs.tsv"
+    similarity.write_text("\n".join(["sentence1\tsentence2\tscore", *rows]) + "\n")
+    changes = {"projection_size": 8, "matryoshka": [2, 4], "similarity_file": similarity, "max_train_steps": 4}
+    assert run_distillation(options | changes | {"output_dir": tmp_path / "run"}) == 0
+    assert shard_times(options) == before
+    assert [path.name for path in options["cache_dir"].glob("*/pca-*.npy")] == ["pca-8.npy"]
+    results = read_results(tmp_path / "run")
+    assert results["recipe"]["metric_for_best_model"] == "spearman"
+    assert results["metrics"]["validation"]["spearman"] == results["metrics"]["validation"]["spearman_pairs"]
+    assert "reduced to its first 8 principal components" in (tmp_path / "run" / "README.md").read_text("utf-8")
+
+
+def test_a_saved_student_learns_pairs_from_a_file_of_vectors(finished: Path, teacher: Path, tmp_path: Path) -> None:
+    rows = [(row["premise"], row["hypothesis"]) for row in pairs("train")[:60]]
+    (tmp_path / "pairs.tsv").write_text("\n".join(["a\tb", *map("\t".join, rows)]) + "\n")
+    vectors = SentenceTransformer(str(teacher)).encode([text for row in rows for text in row])
+    np.save(tmp_path / "vectors.npy", vectors)
+    options = {
+        "texts": tmp_path / "pairs.tsv",
+        "text_column": ["a", "b"],
+        "teacher_vectors": tmp_path / "vectors.npy",
+        "model_name_or_path": finished,
+        "contrastive_weight": 0.1,
+        "validation_sentences": 20,
+        "max_train_steps": 2,
+        "learning_rate": 1e-4,
+        "output_dir": tmp_path / "run",
+    }
+    sizes = (*SMALL_SIZES, "setting", "embedding_size")
+    unsized = {name: value for name, value in QUICK.items() if name not in sizes}
+    assert run_main(main, "run_distillation.py", unsized | options) == 0
+    results = read_results(tmp_path / "run")
+    assert results["metrics"]["validation"]["cosine"] > 0.4  # what it had learnt before
+    assert results["data"]["validation"]["examples"] == 20
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"texts": None}, "Say what to learn from"),
+        ({"teacher": None}, "Give either --teacher"),
+        (
+            {"teacher_vectors": "few.npy", "teacher": None, "vectors": "unread.txt"},
+            "few.npy holds 3 vectors, and .* 420 sentences",
+        ),
+        ({"projection_size": 25}, "The student's vectors have 25 numbers and the teacher's 24: give --projection_size"),
+        ({"matryoshka": [24]}, "--matryoshka 24: the student's vectors have only 24 numbers"),
+        ({"validation_sentences": 399}, "--validation_sentences 399 leaves nothing to train on"),
+        (
+            {"embedding_learning_rate": 0.1, "freeze_embeddings": True},
+            "--embedding_learning_rate is for a word table that is trained",
+        ),
+    ],
+)
+def test_a_mistake_is_told_in_one_sentence(
+    changes: dict[str, Any],
+    message: str,
+    options: dict[str, Any],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    np.save("few.npy", np.ones((3, 24), np.float32))
+    given = {name: value for name, value in (options | changes).items() if value is not None}
+    assert run_distillation(given | {"output_dir": tmp_path / "run"}) == 2
+    assert re.search(message, logged_error(caplog))
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.slow  # the shards of a cache are large, so that texts must be many
+def test_a_stop_in_the_cache_or_in_training_costs_no_work_and_no_bit(
+    options: dict[str, Any], tmp_path: Path, datasets_cache: None
+) -> None:
+    texts = tmp_path / "many.txt"
+    texts.write_text("".join(f"{pairs('train')[n % 400]['premise']} {n}\n" for n in range(20_000)))
+    own = {"texts": texts, "cache_dir": tmp_path / "cache", "num_train_epochs": 0.5, "checkpointing_steps": 5}
+    given = QUICK | options | own | {"output_dir": tmp_path / "stopped"}
+    command = [sys.executable, "-m", "run_glue_style.run_distillation", *as_arguments(given)]
+
+    def stop_when(pattern: str) -> None:
+        with subprocess.Popen(command, env=offline_environment(tmp_path), cwd=Path(__file__).parents[2]) as process:
+            while not any(tmp_path.glob(pattern)):
+                assert process.poll() is None
+                time.sleep(0.05)
+            process.send_signal(signal.SIGTERM)
+            assert process.wait() == 130
+
+    stop_when("cache/*/vectors-000000.npy")
+    first = shard_times(own)
+    assert len(first) < 3
+    stop_when("stopped/checkpoints/step-5")
+    shards = shard_times(own)
+    assert len(shards) == 3
+    assert first.items() <= shards.items()
+    subprocess.run(command, check=True, env=offline_environment(tmp_path), cwd=Path(__file__).parents[2])
+    assert shard_times(own) == shards
+    assert run_distillation(options | own | {"output_dir": tmp_path / "whole"}) == 0
+    stopped, whole = (load_file(tmp_path / name / "model.safetensors") for name in ("stopped", "whole"))
+    assert stopped.keys() == whole.keys()
+    assert all(torch.equal(stopped[name], whole[name]) for name in whole)

@@ -23,6 +23,7 @@ _METRICS = {
     "spearman": ("spearmanr", "Spearman correlation"),
     "mean_absolute_error": ("mae", "Mean absolute error"),
 }
+_METRIC_NAMES = {REGRESSION.name: ["pearsonr", "spearmanr"], ENCODER.name: ["cosine_similarity", "spearmanr"]}
 
 
 def card_metadata(
@@ -66,7 +67,7 @@ def card_metadata(
         license="apache-2.0",
         language="en" if facts["english"] else None,
         library_name="transformers",
-        pipeline_tag="feature-extraction" if kind is ENCODER else "text-classification",
+        pipeline_tag=_pipeline(kind, results),
         tags=[
             "dsa",
             "custom_code",
@@ -79,11 +80,17 @@ def card_metadata(
         base_model=_hub_id(results.get("start", "")),
         base_vectors=f"{vectors}, {config.embedding_size} numbers a word" if vectors else None,
         datasets=[data_id] if data_id else None,
-        metrics=(["pearsonr", "spearmanr"] if kind is REGRESSION else ["accuracy", "f1"]) if results else None,
+        metrics=_METRIC_NAMES.get(kind.name, ["accuracy", "f1"]) if results else None,
         model_name=facts["name"],
         eval_results=figures or None,
         widget=widget or None,
     )
+
+
+def _pipeline(kind: Kind, results: Mapping[str, Any]) -> str:
+    if kind is not ENCODER:
+        return "text-classification"
+    return "sentence-similarity" if "teacher" in results else "feature-extraction"
 
 
 def _hub_id(name: str) -> str | None:
