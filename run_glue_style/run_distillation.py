@@ -15,17 +15,13 @@ if not __package__:  # started by its path: Python searches this folder, and not
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 
 from run_glue_style.distillation.arguments import LossArguments, TeacherArguments
-<<<<<<< HEAD
-from run_glue_style.distillation.prepare import check_arguments, default_metric, prepare_distillation
-from run_glue_style.distillation.student import student_config
-=======
 from run_glue_style.distillation.prepare import (
     check_arguments,
     default_metric,
     prepare_distillation,
     with_word_vectors,
 )
->>>>>>> 3210f6b (wip docs)
+from run_glue_style.distillation.student import student_config
 from run_glue_style.reporting.reporters import REPORTERS
 from run_glue_style.training.arguments import parse_arguments
 from run_glue_style.training.entry import ReadRun, run_identity_of_options, run_script

@@ -26,11 +26,11 @@ from run_glue_style.training.tokenized_examples import TokenizedExamples, Tokeni
 
 from .arguments import LossArguments, TeacherArguments
 from .examples import DistillationExamples
-from .objective import Distillation
 from .sentences import Sentences
 from .student import make_student
 from .teacher_cache import TeacherCache
 from .teacher_vectors import TeacherVectors, open_vectors, principal_components
+from .vector_objective import Distillation
 
 _SHOWN = 3  # sentences
 

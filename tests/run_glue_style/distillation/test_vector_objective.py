@@ -7,12 +7,12 @@ import pytest
 import torch
 import torch.nn.functional as F
 from scipy.stats import spearmanr
-from small_models import pad_rows, small_config
+from small_models import pad_rows, randomize, small_config
 from torch import Tensor
 
 from modeling_dsa import DSAModel
 from run_glue_style.distillation.arguments import LossArguments
-from run_glue_style.distillation.objective import Distillation
+from run_glue_style.distillation.vector_objective import Distillation
 
 OFF = {"cosine_weight": 0.0, "similarity_weight": 0.0, "contrastive_weight": 0.0}
 
@@ -57,7 +57,9 @@ def test_a_narrower_student_learns_components_and_the_whole_teachers_similaritie
 
 def test_pairs_of_a_batch_stand_in_rows_of_their_own_and_gradients_reach_every_weight() -> None:
     no_noise = {"embedding_dropout": 0.0, "hidden_dropout": 0.0}
-    model = DSAModel(small_config(projection_size=4, word_shortcut=True, freeze_embeddings=False, **no_noise))
+    model = randomize(
+        DSAModel(small_config(projection_size=4, word_shortcut=True, freeze_embeddings=False, **no_noise))
+    )
     ids, mask = pad_rows([[5, 6, 7], [8, 9], [10], [11, 12, 13, 14]])
     labels = torch.randn(2, 2, 4)  # (pairs, 2, width)
     found = objective(cosine_weight=1, contrastive_weight=1)
