@@ -18,7 +18,7 @@ from .configuration_dsa import DSAConfig
 from .encoders_dsa import ENCODERS, DenseCNN
 from .folding_dsa import FoldedDenseCNN
 from .layers_dsa import dropout
-from .loading_dsa import refuse_missing_weights, refuse_nonfinite_weights
+from .loading_dsa import refuse_missing_weights, refuse_nonfinite_weights, refuse_oversized_config
 from .packing_dsa import Packing, pack, split_pairs
 from .pooled_dsa import Pooled
 from .poolings_dsa import POOLINGS
@@ -123,6 +123,10 @@ class DSAPreTrainedModel(PreTrainedModel):
         "WordShortcut",
     ]
 
+    def __init__(self, config: DSAConfig) -> None:
+        refuse_oversized_config(config)
+        super().__init__(config)
+
     @torch.no_grad()
     def _init_weights(self, module: nn.Module) -> None:
         """He initialisation, scaled by each layer's dropout as `config.initializer_scaling` says (Appendix A)."""
@@ -162,6 +166,8 @@ class DSAPreTrainedModel(PreTrainedModel):
             ValueError: Weights are missing or not finite. Who asks for `output_loading_info`, or gives `state_dict`,
                 decides alone about missing ones.
         """
+        if kwargs.get("state_dict") is None:
+            kwargs.setdefault("use_safetensors", True)  # a pickle is code
         shows_info = kwargs.pop("output_loading_info", False)
         loaded: Any = super().from_pretrained(*args, **kwargs, output_loading_info=True)
         model, loading_info = loaded

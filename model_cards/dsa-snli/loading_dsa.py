@@ -1,9 +1,40 @@
 """What a loaded model must be to give vectors: complete and finite. It goes to the Hub with the model."""
 
+import os
 from collections.abc import Iterable
+from typing import Any
 
 import torch
 from torch import nn
+
+_WIDTHS = (
+    *("embedding_size", "hidden_size", "first_layer_size", "growth_size", "attention_head_size", "latent_size"),
+    *("attention_hidden_size", "projection_size", "classifier_hidden_sizes"),
+)
+_COUNTS = ("num_hidden_layers", "num_attention_heads", "routing_iterations")
+_MOST = 10_000  # layers, heads or iterations: each is an object of Python
+
+
+def refuse_oversized_config(config: Any) -> None:
+    """Refuse sizes that this machine cannot hold, before anything is made: a config may come from a stranger.
+
+    Raises:
+        ValueError: The word table, or a square matrix of the largest width, needs more than all memory.
+    """
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    for name in _COUNTS:
+        if getattr(config, name) > _MOST:
+            raise ValueError(f"{name} is {getattr(config, name):,} in the config: {_MOST:,} is the most.")
+    for name in _WIDTHS:
+        value = getattr(config, name) or 0
+        width = max(value, default=0) if isinstance(value, list | tuple) else value
+        if width**2 * 4 > memory:
+            raise ValueError(f"{name} is {width:,} in the config: its weights need more memory than this machine has.")
+    if config.vocab_size * config.embedding_size * 4 > memory:
+        raise ValueError(
+            f"vocab_size is {config.vocab_size:,} in the config: its word table needs more memory than this machine "
+            "has."
+        )
 
 
 def refuse_missing_weights(source: str, missing: Iterable[str], has_head: bool) -> None:

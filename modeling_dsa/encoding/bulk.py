@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from tqdm.auto import tqdm
 
@@ -184,6 +185,12 @@ def _encode(
         vectors = encoder.encode(
             window, batch_size=options.batch_size, normalize=options.normalize, dtype=options.dtype
         )
+        finite = np.isfinite(vectors).all(axis=1)  # (sentences,)
+        if not finite.all():
+            raise ValueError(
+                f"The vector of the sentence {window[int(finite.argmin())][:80]!r} is not finite as {options.dtype}: "
+                "give --dtype float32 or --normalize, or another model."
+            )
         append(vectors)
         rows += len(window)
         bar.update(len(window))

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+import numpy as np
 import torch
 from transformers import PreTrainedTokenizerBase
 
@@ -22,6 +23,9 @@ def label_scores(
 
     Returns:
         Probabilities of the labels, or the numbers of a regression. (texts, num_labels)
+
+    Raises:
+        ValueError: One of them is not finite.
     """
     model.eval()
 
@@ -38,4 +42,10 @@ def label_scores(
     with torch.random.fork_rng(devices=[] if model.device.type == "cpu" else None):
         torch.manual_seed(0)  # of a variational model that predicts from samples
         found = compute_in_batches(TextBatches(tokenizer.backend_tokenizer, texts), logits, model.num_labels)
-    return logits_to_scores(found, function)
+    scores = logits_to_scores(found, function)
+    finite = np.isfinite(scores).all(axis=1)  # (texts,)
+    if not finite.all():
+        raise ValueError(
+            f"The model's scores of {texts[int(finite.argmin())]!r:.80} are not finite: give another model."
+        )
+    return scores

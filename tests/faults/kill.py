@@ -243,7 +243,9 @@ def main() -> int:
             counts[f"{name}: {how}"] += 1
             if fault is not None:
                 faults += 1
-                sys.stdout.write(f"FAULT {number}, {name}, {how}: {fault}\n{(place / 'log').read_text()[-2000:]}\n")
+                log = (place / "log").read_text(errors="replace")
+                sys.stdout.write(f"FAULT {number}, {name}, {how}: {fault}\n{log[-2000:]}\n")
+                sys.stdout.flush()
             shutil.rmtree(place)
     for what, count in sorted(counts.items()):
         sys.stdout.write(f"{count:4} {what}\n")

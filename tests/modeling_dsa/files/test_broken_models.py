@@ -35,6 +35,16 @@ def add_token(folder: Path) -> None:
     path.write_text(json.dumps(content), "utf-8")
 
 
+def change_config(folder: Path, **changes: object) -> None:
+    path = folder / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text("utf-8")) | changes), "utf-8")
+
+
+def pickle_weights(folder: Path) -> None:
+    torch.save(load_file(folder / "model.safetensors"), folder / "pytorch_model.bin")
+    (folder / "model.safetensors").unlink()
+
+
 DAMAGES: dict[str, tuple[Callable[[Path], None], str]] = {
     "missing": (lambda folder: change_weights(folder, lambda weights: weights.pop(WEIGHT)), f"lacks .*{WEIGHT}"),
     "NaN": (
@@ -49,6 +59,13 @@ DAMAGES: dict[str, tuple[Callable[[Path], None], str]] = {
         lambda folder: change_weights(folder, lambda weights: weights.update({WEIGHT: weights[WEIGHT][1:].clone()})),
         "ignore_mismatched_sizes",
     ),
+    "more words than memory": (
+        lambda folder: change_config(folder, vocab_size=10**10),
+        "needs more memory than this machine",
+    ),
+    "wider than memory": (lambda folder: change_config(folder, hidden_size=10**7), "hidden_size is 10,000,000"),
+    "endless layers": (lambda folder: change_config(folder, num_hidden_layers=10**7), "10,000 is the most"),
+    "a pickle": (pickle_weights, "safetensors"),
     "tokens beyond the table": (add_token, r"tokenizer has ids up to 1000000, but the model's word table \d+ rows"),
 }
 COMMANDS: dict[str, Callable[[Path, Path], list[str]]] = {
@@ -105,5 +122,5 @@ def test_every_loader_refuses_a_broken_model(
     monkeypatch.setattr("transformers.dynamic_module_utils.HF_MODULES_CACHE", str(tmp_path / "modules"))
     folder, message = damaged
     for load in LOADERS.values():
-        with pytest.raises((ValueError, RuntimeError), match=message):
+        with pytest.raises((ValueError, RuntimeError, OSError), match=message):
             load(folder)
