@@ -2,7 +2,7 @@
 
 import difflib
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import field, fields, make_dataclass
 from pathlib import Path
 from typing import Any, Literal, NoReturn, cast, get_args, get_type_hints
@@ -70,8 +70,9 @@ class _Parser(HfArgumentParser):
             }
         )
         for name, kind in self.kinds.items():
-            if set(get_args(kind)) == {int, type(None)}:
-                self._option_string_actions[f"--{name}"].type = _whole_number_or_none
+            for number in (int, float):
+                if set(get_args(kind)) == {number, type(None)}:
+                    self._option_string_actions[f"--{name}"].type = _or_none(number)
 
     def error(self, message: str) -> NoReturn:
         location = f"{self.source}: " if self.source else ""
@@ -106,18 +107,18 @@ class _Parser(HfArgumentParser):
                 argv += [f"--{name}", *(str(item) for item in value)]
             elif value is not None:
                 argv.append(f"--{name}={value}")
-            elif self._option_string_actions[f"--{name}"].type is _whole_number_or_none:
+            elif set(get_args(self.kinds[name])) & {int, float}:
                 argv.append(f"--{name}={NONE}")
             # What else can be null is so by default.
         return argv
 
 
-def _whole_number_or_none(text: str) -> int | None:
-    return None if text.lower() == NONE else int(text)
+def _or_none(number: type[int] | type[float]) -> Callable[[str], int | float | None]:
+    def read(text: str) -> int | float | None:
+        return None if text.lower() == NONE else number(text)
 
-
-# argparse names this in its sentence about a value that it refuses.
-_whole_number_or_none.__name__ = f"int or {NONE}"
+    read.__name__ = f"{number.__name__} or {NONE}"  # argparse names it in its sentence about a value that it refuses
+    return read
 
 
 def parse_arguments(
