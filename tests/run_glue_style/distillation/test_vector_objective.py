@@ -22,7 +22,8 @@ def objective(components: Tensor | None = None, **losses: Any) -> Distillation:
 
 
 def unit(vectors: Tensor) -> Tensor:
-    return vectors / vectors.norm(dim=1, keepdim=True)
+    lengths: Tensor = vectors.norm(dim=1, keepdim=True)
+    return vectors / lengths
 
 
 def test_each_loss_is_what_it_says_and_their_weights_add_up() -> None:

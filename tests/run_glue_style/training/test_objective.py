@@ -12,7 +12,7 @@ from small_models import small_config
 from small_runs import accuracy, small_tokenizer, small_trainer, tokenized
 from torch import Tensor, nn
 
-from run_glue_style.training.objective import Classification, Metrics, Regression, metric_value
+from run_glue_style.training.objective import Classification, ExampleScores, Metrics, Regression, metric_value
 from run_glue_style.training.progress import Progress
 from run_glue_style.training.training_batches import Batch
 
@@ -81,6 +81,9 @@ class Teacher:
     def metrics(self, predictions: Tensor, labels: Tensor) -> Metrics:
         cosine = F.cosine_similarity(predictions, labels).mean().item()
         return {"loss": 1 - cosine, "cosine": cosine}
+
+    def example_scores(self, predictions: Tensor, labels: Tensor) -> ExampleScores:
+        return {"cosine": F.cosine_similarity(predictions, labels).numpy()}
 
     def finish(self, model: nn.Module) -> None:
         pass
