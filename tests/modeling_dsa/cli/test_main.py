@@ -59,7 +59,7 @@ def test_help_needs_no_torch_and_the_rest_no_extra(tmp_path: Path) -> None:
     ("words", "message"),
     [
         ([], "the following arguments are required: COMMAND"),
-        (["init", "a", "--vectors", "v"], "one of the arguments --texts --most_frequent is required"),
+        (["init", "a", "--vectors", "v"], "one of the arguments --texts --word_list --most_frequent is required"),
         (["init", "a", "--most_frequent", "5"], "the following arguments are required: --vectors"),
         (["init", "a", "--vectors", "v", "--texts", "t", "--most_frequent", "5"], "not allowed with argument"),
         (["init", "a", "--vectors", "v", "--most_frequent", "0"], "--most_frequent: '0' is no whole number from 1"),

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import torch
 from loopback_hub import LoopbackHub
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 from small_runs import SMALL_SIZES, as_arguments, logged_error, read_results, run_main, small_trainer, write_pair_files
 from transformers import AutoTokenizer
 
@@ -179,8 +179,7 @@ def test_a_full_disk_under_a_push_in_the_background_is_logged(
 ) -> None:
     hub.add_user("ada", TOKEN)
     trainer = small_trainer(tmp_path)
-    trainer.checkpoints.folder.mkdir()
-    save_file(trainer.unwrapped_model().state_dict(), trainer.checkpoints.folder / "best.safetensors")
+    trainer.checkpoints.save_best(trainer.unwrapped_model().state_dict())
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     with hub.connected(TOKEN):
         hub_run = HubRun(RunArguments(push_to_hub=True, hub_model_id="ada/mine"))
