@@ -18,13 +18,14 @@ from run_glue_style.distillation.arguments import LossArguments, TeacherArgument
 from run_glue_style.distillation.prepare import (
     check_arguments,
     default_metric,
+    metric_names,
     prepare_distillation,
     with_word_vectors,
 )
 from run_glue_style.distillation.student import student_config
 from run_glue_style.reporting.reporters import REPORTERS
 from run_glue_style.training.arguments import parse_arguments
-from run_glue_style.training.entry import ReadRun, run_identity_of_options, run_script
+from run_glue_style.training.entry import CheckedRun, ReadRun, run_script, shared_identity
 from run_glue_style.training.run import train_and_evaluate
 
 DEFAULT_SETTING = "dsa-base-en"
@@ -45,16 +46,13 @@ def read(argv: Sequence[str] | None = None) -> ReadRun:
     metric = recipe.metric_for_best_model or default_metric(teacher)
     recipe = replace(recipe, metric_for_best_model=metric)
     prepare = partial(prepare_distillation, teacher, losses, metric, model, overrides, run)
-    return ReadRun(
-        train=partial(train_and_evaluate, prepare, "distillation", model, recipe, run, REPORTERS),
-        identity={
-            "config": student_config(model, overrides).to_dict(),
-            "teacher": asdict(teacher),
-            "losses": asdict(losses),
-            "recipe": asdict(recipe),
-            **run_identity_of_options(model, run),
-        },
-    )
+
+    def check() -> CheckedRun:
+        config = student_config(model, overrides)
+        options = {"teacher": asdict(teacher), "losses": asdict(losses), **shared_identity(model, recipe, run)}
+        return CheckedRun({"config": config.to_dict(), **options}, metric_names(teacher))
+
+    return ReadRun(partial(train_and_evaluate, prepare, "distillation", model, recipe, run, REPORTERS), check)
 
 
 def main() -> None:

@@ -19,9 +19,9 @@ from pathlib import Path
 
 from modeling_dsa.shipped.settings import grid_path
 
-from .studies.grid import SET_BY_THE_GRID, read_grid
+from .reporting.grid.definition import SET_BY_THE_GRID, read_grid
+from .reporting.grid.table import GridTable
 from .studies.grid_plan import plan_grid
-from .studies.grid_table import GridTable
 from .studies.runs import make_runs
 
 logger = logging.getLogger(__name__)

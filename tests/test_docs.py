@@ -48,12 +48,17 @@ LEAVES = {
     "own-scores": ("runs/pairs/all_results.json",),
     "other-tasks": ("runs/dsa-single-sst5/all_results.json", "runs/vsam-fnc1/all_results.json"),
     "reproduce": ("runs/reproduce-sst-quick/table.md",),
+    "grid": ("runs/snli-dynamic/table.md", "runs/snli-dynamic/plot.svg"),
     "two-processes": ("runs/two/all_results.json",),
     "encode-processes": ("vectors/vectors-000000.parquet", "vectors/vectors-000001.parquet"),
 }
 # What makes a trial of the training scripts.
 TRIAL = "--max_train_steps 2 --max_train_samples 512 --per_device_train_batch_size 16 --report_to none"
-TRIALS = {"run_stance": f"{TRIAL} --validation_share 0.3", "reproduce": "--seeds 1 --row kim-cnn-sst2 --quick"}
+TRIALS = {
+    "run_stance": f"{TRIAL} --validation_share 0.3",
+    "run_grid": f"{TRIAL} --row base static --seeds 0",
+    "reproduce": "--seeds 1 --row kim-cnn-sst2 --quick",
+}
 ON_THE_HUB = ("push", "hub", "stranger")
 
 
@@ -205,7 +210,7 @@ def trial(block: Block) -> str:
     """A shell snippet with training cut short."""
     lines = []
     for line in block.lines:
-        script = re.search(r"(run_[a-z]+|reproduce)(?:\.py)? --", line)
+        script = re.search(r"(run_[a-z]+|reproduce)(?:\.py)?(?: [a-z]+-[a-z]+)? --", line)
         options = TRIALS.get(script[1], TRIAL) if script else ""
         lines.append(f"{line} {options}")
     return "\n".join(lines)

@@ -40,6 +40,12 @@ def default_metric(teacher: TeacherArguments) -> str:
     return "spearman" if teacher.similarity_file else "cosine"
 
 
+def metric_names(teacher: TeacherArguments) -> list[str]:
+    """Names of the metrics of the validation split, but for its loss."""
+    files = [f"spearman_{_name(path)}" for path in teacher.similarity_file or []]
+    return ["cosine", "recall_at_1", *files, *(["spearman"] if files else [])]
+
+
 def check_arguments(teacher: TeacherArguments, arguments: ModelArguments) -> None:
     """Refuse what cannot be trained, before anything is read.
 
@@ -153,10 +159,15 @@ def _open_sentences(teacher: TeacherArguments, max_train_samples: int | None, pr
 
 
 def _read_similarity(paths: list[Path]) -> dict[str, SimilarityPairs]:
-    similarity = {path.name.partition(".")[0]: read_similarity(path) for path in paths}
+    similarity = {_name(path): read_similarity(path) for path in paths}
     if len(similarity) < len(paths):
         raise ValueError("Two of --similarity_file have the same name: rename one.")
     return similarity
+
+
+def _name(path: Path) -> str:
+    """What the pairs of a file are called."""
+    return path.name.partition(".")[0]
 
 
 def _teacher_vectors(

@@ -1,8 +1,8 @@
 """Write a folder of runs as one table: `python -m run_glue_style.reporting.tabulate results/snli`.
 
 Each run is a file FOLDER/ROW/NAME.json, an all_results.json; the files of one ROW are its seeds. The table goes to
-FOLDER/table.md. A folder of `reproduce`, which has a table.json, gets the paper's table instead, with table.json and
-plot.png.
+FOLDER/table.md. A folder of `run_grid`, which has a grid.yaml, gets the grid's table instead, and one of `reproduce`,
+which has a table.json, the paper's; both with table.json and plots.
 """
 
 import argparse
@@ -15,6 +15,8 @@ from typing import Any
 from modeling_dsa.files.replacing import filled_folder, replaced_file, write_json
 
 from .comparison import Comparison, mean_and_spread
+from .grid.definition import read_grid
+from .grid.table import GRID, GridTable
 from .plot import draw_comparison
 from .published import read_published
 
@@ -66,6 +68,16 @@ def read_comparison(folder: Path) -> Comparison | None:
     return Comparison(read_published(written["table"]), read_rows(folder), written["quick"])
 
 
+def read_grid_table(folder: Path) -> GridTable | None:
+    """The table that `run_grid` fills in this folder, with the runs that are there now; None in others.
+
+    Raises:
+        ValueError: The grid has a mistake, or a run lacks one of its metrics.
+    """
+    path = folder / GRID
+    return GridTable(read_grid(path), folder) if path.is_file() else None
+
+
 def write_comparison(comparison: Comparison, folder: Path) -> None:
     """Write table.md, table.json and plot.png."""
     with filled_folder(folder) as beside:
@@ -80,6 +92,9 @@ def table_of(folder: Path) -> str:
     Raises:
         ValueError: The folder has no runs, or they do not fit into one table.
     """
+    grid = read_grid_table(folder)
+    if grid is not None:
+        return grid.as_markdown()
     comparison = read_comparison(folder)
     return as_markdown(read_rows(folder)) if comparison is None else comparison.as_markdown()
 
@@ -90,10 +105,13 @@ def main() -> None:
     parser.add_argument("folder", type=Path, help="Folder of the runs.")
     folder = parser.parse_args().folder
     try:
-        table, comparison = table_of(folder), read_comparison(folder)
+        table, grid = table_of(folder), read_grid_table(folder)
+        comparison = None if grid is not None else read_comparison(folder)
     except ValueError as error:
         parser.error(str(error))
-    if comparison is None:
+    if grid is not None:
+        grid.write()
+    elif comparison is None:
         with replaced_file(folder / "table.md") as beside:
             beside.write_text(table, encoding="utf-8")
     else:

@@ -3,16 +3,18 @@
 import contextlib
 import importlib
 import io
+import re
 from collections.abc import Sequence, Set
 from pathlib import Path
 from typing import Any
 
 from modeling_dsa.shipped.settings import suggestion
+from run_glue_style.reporting.grid.definition import BASE, Grid, Row
+from run_glue_style.training.entry import CheckedRun
 
-from .grid import BASE, Grid, Options, Row
-from .runs import PlannedRun, as_arguments
+from .runs import PlannedRun, as_arguments, refuse_other_options
 
-_OWN = ("--save_example_scores", "true")
+_SCORES = ("--save_example_scores", "true")
 
 
 def plan_grid(
@@ -28,57 +30,62 @@ def plan_grid(
         options: More arguments of the script, such as the data's; they win over what the grid says of all rows.
 
     Raises:
-        ValueError: There is no such row, an option is one that the rows set or that the script refuses, or two rows
-            are the same run.
+        ValueError: There is no such row, an option is one that rows change or that the script refuses, two rows are
+            the same run, or the table would have finished runs with other options.
     """
+    if len(set(seeds)) < len(seeds) or min(seeds) < 0:
+        raise ValueError(f"--seeds must be different whole numbers from 0, got {' '.join(map(str, seeds))}.")
     for name in rows:
         if name not in grid.rows:
             raise ValueError(f"{grid.path} has no row '{name}'. {suggestion(name, grid.rows)}")
     given = {option[2:].split("=")[0] for option in options if option.startswith("--")}
-    base = grid.rows[BASE].options
-    for row in grid.rows.values():
+    base, chosen = grid.rows[BASE].options, [row for row in grid.rows.values() if not rows or row.name in rows]
+    for row in chosen:
         for name in sorted(given & row.options.keys()):
             if row.options[name] != base.get(name):
                 raise ValueError(f"Leave out --{name}: {grid.path}, line {row.line}: the row '{row.name}' changes it.")
-    chosen = [row for row in grid.rows.values() if not rows or row.name in rows]
-    runs = [
-        PlannedRun(
-            grid.script,
-            output_dir / row.name / f"seed-{seed}",
-            [*as_arguments(_without(grid.options | row.options, given)), *_OWN, "--seed", str(seed), *options],
-        )
-        for seed in seeds
-        for row in chosen
-    ]
-    _check(grid, chosen, runs[: len(chosen)])
+
+    def planned(row: Row, seed: int) -> PlannedRun:
+        own = {name: value for name, value in (grid.options | row.options).items() if name not in given}
+        arguments = [*as_arguments(own), *_SCORES, "--seed", str(seed), *options]
+        return PlannedRun(grid.script, output_dir / row.name / f"seed-{seed}", arguments)
+
+    runs = [planned(row, seed) for seed in seeds for row in chosen]
+    _check(grid, chosen, runs[: len(chosen)], given)
+    for row in grid.rows.values():
+        for path in sorted((output_dir / row.name).glob("seed-*.json")):
+            refuse_other_options(planned(row, int(path.stem.removeprefix("seed-"))))
     return runs
 
 
-def _without(options: Options, names: Set[str]) -> Options:
-    return {name: value for name, value in options.items() if name not in names}
-
-
-def _check(grid: Grid, rows: Sequence[Row], runs: Sequence[PlannedRun]) -> None:
+def _check(grid: Grid, rows: Sequence[Row], runs: Sequence[PlannedRun], given: Set[str]) -> None:
     """Read the command line of each row as its script will, and compare them."""
     identities: dict[str, Any] = {}
     for row, run in zip(rows, runs, strict=True):
+        location = f"{grid.path}, line {row.line}: the row '{row.name}'"
         try:
-            identity = _identity(run)
+            checked = _check_run(run)
         except (ValueError, OSError) as error:
-            raise ValueError(f"{grid.path}, line {row.line}: the row '{row.name}': {error}") from error
-        for other, other_identity in identities.items():
-            if identity == other_identity:
+            if any(re.search(rf"\b{name}\b", str(error)) for name in given):
+                raise ValueError(f"{error} The grid's row is '{row.name}'.") from error
+            raise ValueError(f"{location}: {error}") from error
+        for metric, line in grid.metrics.items():
+            if (name := metric.split(".")[1]) not in checked.metrics:
                 raise ValueError(
-                    f"{grid.path}, line {row.line}: the row '{row.name}' is the same run as '{other}': leave one out."
+                    f"{grid.path}, line {line}: there is no metric '{name}'. {suggestion(name, checked.metrics)}"
                 )
-        identities[row.name] = identity
+        for other, identity in identities.items():
+            if identity == checked.identity:
+                raise ValueError(f"{location} is the same run as '{other}': leave one out.")
+        identities[row.name] = checked.identity
 
 
-def _identity(run: PlannedRun) -> Any:
+def _check_run(run: PlannedRun) -> CheckedRun:
     script = importlib.import_module(f"run_glue_style.{run.script}")
     told = io.StringIO()
     try:
         with contextlib.redirect_stderr(told):
-            return script.read([*run.arguments, "--output_dir", str(run.folder)]).identity
+            checked: CheckedRun = script.read([*run.arguments, "--output_dir", str(run.folder)]).check()
+            return checked
     except SystemExit as error:
         raise ValueError(told.getvalue().partition("\n")[0].removeprefix("error: ")) from error

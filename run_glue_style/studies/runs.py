@@ -8,11 +8,10 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from modeling_dsa.files.replacing import replaced_file, write_json
 from run_glue_style.reporting.comparison import without_options
-from run_glue_style.training.results import EXAMPLE_SCORES, RESULTS
+from run_glue_style.training.results import EXAMPLE_SCORES, RESULTS, read_results
 
 from .process import run_to_end
 
@@ -93,12 +92,6 @@ def refuse_other_options(run: PlannedRun) -> None:
                     f"'{' '.join(run.arguments)}'. Give the same options in the same order, another --output_dir, or "
                     f"delete {run.folder} and {run.record}."
                 )
-
-
-def read_results(path: Path) -> dict[str, Any]:
-    """An all_results.json, or a record."""
-    results: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    return results
 
 
 def as_arguments(options: Mapping[str, str | int | list[str]]) -> list[str]:

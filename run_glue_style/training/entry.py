@@ -2,7 +2,7 @@
 
 import logging
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
@@ -16,8 +16,9 @@ from run_glue_style.tasks.task import Task
 
 from .arguments import parse_arguments
 from .interruption import Interrupted
-from .labelled_run import check_task, train_task
-from .recipe import ModelArguments, RunArguments
+from .labelled_run import make_objective, metrics_of_some_labels, train_task
+from .model import check_model_arguments, make_config
+from .recipe import ModelArguments, RunArguments, TrainingRecipe
 from .run import Reporter
 
 logger = logging.getLogger(__name__)
@@ -51,16 +52,29 @@ def run_script(main: Callable[[], None]) -> int:
 
 
 @dataclass(frozen=True)
+class CheckedRun:
+    """What a command line asks for, as far as it is known before data are read.
+
+    Attributes:
+        identity: All that it says of the run but its seed and where and how it runs.
+        metrics: Names of the metrics of a split, but for its loss.
+    """
+
+    identity: Mapping[str, Any]
+    metrics: Collection[str]
+
+
+@dataclass(frozen=True)
 class ReadRun:
-    """A command line that is read and checked.
+    """A command line that is read.
 
     Attributes:
         train: Does the run.
-        identity: All that it says of the run but its seed and where and how it runs.
+        check: Refuses, with a ValueError, what cannot be trained.
     """
 
     train: Callable[[], object]
-    identity: Mapping[str, Any]
+    check: Callable[[], CheckedRun]
 
 
 def read_task(
@@ -83,26 +97,27 @@ def read_task(
 
     Raises:
         SystemExit: The command line has a mistake.
-        ValueError: As `make_task` and `check_task`.
+        ValueError: As `make_task`.
     """
     data, model, recipe, run, overrides = parse_arguments([data_arguments], description, argv, default_setting)
     task = make_task(data)
-    return ReadRun(
-        train=partial(train_task, task, model, recipe, run, overrides, reporters),
-        identity={
-            "config": check_task(task, model, recipe, overrides).to_dict(),
-            "data": asdict(data),
-            "recipe": asdict(recipe),
-            **run_identity_of_options(model, run),
-        },
-    )
+
+    def check() -> CheckedRun:
+        check_model_arguments(task, model)
+        make_objective(task, recipe)
+        config = make_config(task, model, overrides)
+        identity = {"config": config.to_dict(), "data": asdict(data), **shared_identity(model, recipe, run)}
+        return CheckedRun(identity, metrics_of_some_labels(task).keys())
+
+    return ReadRun(partial(train_task, task, model, recipe, run, overrides, reporters), check)
 
 
-def run_identity_of_options(model: ModelArguments, run: RunArguments) -> dict[str, Any]:
-    """What options that all scripts share say of a run beside its config and recipe."""
+def shared_identity(model: ModelArguments, recipe: TrainingRecipe, run: RunArguments) -> dict[str, Any]:
+    """What the options of all scripts say of a run beside its config."""
     return {
         "start": model.model_name_or_path,
         "vectors": model.vectors,
+        "recipe": asdict(recipe),
         "mixed_precision": run.mixed_precision,
         "max_train_samples": run.max_train_samples,
     }

@@ -11,12 +11,11 @@ import numpy as np
 from accelerate import Accelerator
 from datasets import Dataset
 
-from modeling_dsa import DSAConfig
 from run_glue_style.tasks.task import Task
 
 from .data import load_data, short_examples, tokenize_data, truncation_sentence
-from .model import check_model_arguments, has_fresh_head, make_config, make_model, vectors_path
-from .objective import Classification, Metrics, Objective, Regression, metric_value
+from .model import check_model_arguments, has_fresh_head, make_model, vectors_path
+from .objective import Classification, ComputeMetrics, Metrics, Objective, Regression, metric_value
 from .recipe import ModelArguments, RunArguments, TrainingRecipe
 from .results import summary
 from .run import PreparedRun, Reporter, train_and_evaluate
@@ -48,23 +47,10 @@ def train_task(
         ValueError: The options contradict each other or the data, or the Hub refuses the model.
         NotPushedError: The run is finished and saved, but did not get to the Hub.
     """
-    check_task(task, model_arguments, recipe, overrides)
     recipe = replace(recipe, metric_for_best_model=recipe.metric_for_best_model or task.metric_for_best_model)
+    check_model_arguments(task, model_arguments)
     prepare = partial(_prepare, task, make_objective(task, recipe), model_arguments, overrides, run)
     return train_and_evaluate(prepare, task.name, model_arguments, recipe, run, reporters)
-
-
-def check_task(
-    task: Task, model_arguments: ModelArguments, recipe: TrainingRecipe, overrides: dict[str, Any]
-) -> DSAConfig:
-    """The model's config; refuses what cannot be trained, before data are read.
-
-    Raises:
-        ValueError: The options contradict each other.
-    """
-    check_model_arguments(task, model_arguments)
-    make_objective(task, recipe)
-    return make_config(task, model_arguments, overrides)
 
 
 def _prepare(
@@ -130,17 +116,26 @@ def make_objective(task: Task, recipe: TrainingRecipe) -> Objective:
     Raises:
         ValueError: No metric has the name of `metric_for_best_model`, or the recipe smooths labels that are numbers.
     """
+    name = recipe.metric_for_best_model or task.metric_for_best_model
+    metric_value(metrics_of_some_labels(task), name)
+    if not task.is_regression:
+        return Classification(_compute(task), name, recipe.label_smoothing)
+    if recipe.label_smoothing:
+        raise ValueError("--label_smoothing is for classes, and these labels are numbers: leave it at 0.")
+    return Regression(_compute(task), name)
+
+
+def metrics_of_some_labels(task: Task) -> Metrics:
+    """The metrics of a perfect prediction, but for its loss: what names they have, before there are data."""
+    labels = np.asarray([0, 1], np.float32 if task.is_regression else np.int64)
+    return _compute(task)(labels, labels)
+
+
+def _compute(task: Task) -> ComputeMetrics:
     metric = evaluate.combine(list(task.metrics))
 
     def compute(predictions: np.ndarray, references: np.ndarray) -> Metrics:
         scores: Metrics = metric.compute(predictions=predictions.tolist(), references=references.tolist())
         return scores
 
-    labels = np.asarray([0, 1], np.float32 if task.is_regression else np.int64)
-    name = recipe.metric_for_best_model or task.metric_for_best_model
-    metric_value(compute(labels, labels), name)
-    if not task.is_regression:
-        return Classification(compute, name, recipe.label_smoothing)
-    if recipe.label_smoothing:
-        raise ValueError("--label_smoothing is for classes, and these labels are numbers: leave it at 0.")
-    return Regression(compute, name)
+    return compute

@@ -2,6 +2,7 @@
 
 import hashlib
 import itertools
+import json
 import sys
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -75,6 +76,12 @@ def collect_results(
         **identity,
         "environment": environment(),
     }
+
+
+def read_results(path: Path) -> dict[str, Any]:
+    """An all_results.json, or a study's record of one."""
+    results: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return results
 
 
 def summary(task: Task, results: Mapping[str, Any], output_dir: Path) -> str:

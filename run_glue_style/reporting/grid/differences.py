@@ -52,9 +52,6 @@ def difference(
 
     Returns:
         None where they have no seed in common.
-
-    Raises:
-        ValueError: The rows have different examples.
     """
     seeds = sorted(row.keys() & other.keys())
     if not seeds:
@@ -62,10 +59,7 @@ def difference(
     by_seed = np.array([row[seed] - other[seed] for seed in seeds])  # (seeds,)
     interval, p_examples = None, None
     if row_scores.keys() >= set(seeds) and other_scores.keys() >= set(seeds):
-        pairs = [(row_scores[seed], other_scores[seed]) for seed in seeds]
-        if len({len(scores) for pair in pairs for scores in pair}) > 1:
-            raise ValueError("The rows have different examples.")
-        by_example = np.stack([first.astype(float) - second for first, second in pairs])  # (seeds, examples)
+        by_example = np.stack([row_scores[seed] - other_scores[seed] for seed in seeds])  # (seeds, examples)
         interval, p_examples = _bootstrap(by_example), _randomise(by_example.mean(0))
     elif len(seeds) > 1 and np.ptp(by_seed):
         interval = tuple(stats.ttest_1samp(by_seed, 0).confidence_interval(_CONFIDENCE))

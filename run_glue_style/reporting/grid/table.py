@@ -1,5 +1,6 @@
 """The table of a grid: each row's metrics over its seeds, and its difference to the base, as Markdown and as JSON."""
 
+import shutil
 import statistics
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -12,11 +13,13 @@ import numpy as np
 
 from modeling_dsa.files.replacing import filled_folder, write_json
 from run_glue_style.reporting.comparison import mean_and_spread
+from run_glue_style.training.results import read_results
 
+from .definition import BASE, Grid
 from .differences import Difference, Scores, difference
-from .grid import BASE, Grid
-from .grid_plot import draw_grid
-from .runs import read_results
+from .plot import draw_grid
+
+GRID = "grid.yaml"
 
 
 class GridTable:
@@ -30,7 +33,7 @@ class GridTable:
             folder: Its runs.
 
         Raises:
-            ValueError: A run has no such metric, or its data are other ones.
+            ValueError: A run has no such metric.
         """
         self.grid, self.folder = grid, folder
         self.runs: dict[str, dict[int, dict[str, Any]]] = {}
@@ -51,17 +54,16 @@ class GridTable:
         return {
             (row, other): {
                 metric: difference(
-                    self.values(row, metric), self.values(other, metric), self._scores(row, metric),
-                    self._scores(other, metric),
+                    self.values(row, metric), self.values(other, metric), *self._scores((row, other), metric)
                 )
                 for metric in self.grid.metrics
             }
             for row, other in pairs
-        }  # fmt: skip
+        }
 
     def as_markdown(self) -> str:
         """Title, table and what a reader must know, for table.md."""
-        tested = self.grid.metrics[0]
+        tested = next(iter(self.grid.metrics))
         headers = ["row", *self.grid.metrics, f"{tested}: difference to base [95 %]", "p (examples)", "p (seeds)"]
         lines = [_line([*headers, "seeds", "parameters", "minutes"]), "|---" * (len(headers) + 3) + "|"]
         for row, runs in self.runs.items():
@@ -103,36 +105,37 @@ class GridTable:
         }
 
     def write(self) -> None:
-        """Write table.md, table.json, plot.png and plot.svg."""
+        """Write table.md, table.json, plot.png, plot.svg and the grid itself, so that the table can be made again."""
         with filled_folder(self.folder) as beside:
+            shutil.copyfile(self.grid.path, beside / GRID)
             (beside / "table.md").write_text(self.as_markdown(), encoding="utf-8")
             write_json(self.as_json(), beside / "table.json")
             rows = {row: [list(self.values(row, metric).values()) for metric in self.grid.metrics] for row in self.runs}
-            draw_grid(self.grid.title, self.grid.metrics, rows, beside / "plot")
+            draw_grid(self.grid.title, list(self.grid.metrics), rows, beside / "plot")
 
     def _check(self, path: Path, run: Mapping[str, Any]) -> None:
-        for metric in self.grid.metrics:
+        for metric, line in self.grid.metrics.items():
             try:
                 _metric(run, metric)
             except (KeyError, TypeError) as error:
-                splits = run["metrics"].items()
-                known = [
-                    f"{split}.{name}" for split, of_split in splits for name, value in of_split.items()
-                    if isinstance(value, float)
-                ]  # fmt: skip
-                raise ValueError(
-                    f"{self.grid.path}: {path} has no metric '{metric}', only {', '.join(known)}."
-                ) from error
+                raise ValueError(f"{self.grid.path}, line {line}: {path} has no metric '{metric}'.") from error
 
-    def _scores(self, row: str, metric: str) -> dict[int, Scores]:
-        """The scores of a row's examples by seed, where the metric is their mean."""
+    def _scores(self, rows: tuple[str, str], metric: str) -> list[dict[int, Scores]]:
+        """The scores of two rows' examples by seed, where the metric is their mean and the examples are the same."""
+        split = metric.partition(".")[0]
+        data = [run["data"].get(split) for row in rows for run in self.runs.get(row, {}).values()]
+        if any(of_run != data[0] for of_run in data):
+            return [{}, {}]
+        return [self._scores_of(row, metric) for row in rows]
+
+    def _scores_of(self, row: str, metric: str) -> dict[int, Scores]:
         scores = {}
         for seed in self.runs.get(row, {}):
             path = self.folder / row / f"seed-{seed}.npz"
             if path.is_file():
                 with np.load(path) as arrays:
                     if metric in arrays:
-                        scores[seed] = arrays[metric]
+                        scores[seed] = arrays[metric].astype(np.float64)
         return scores
 
 

@@ -47,7 +47,8 @@ class Grid:
         options: Options of the script that all rows share.
         rows: By name, the base first.
         comparisons: Names of rows that are compared with each other, beside each with the base.
-        metrics: Where the figures stand in a run's metrics, such as "validation.accuracy"; the first one is tested.
+        metrics: Where the figures stand in a run's metrics, such as "validation.accuracy", each with its line in the
+            file; the first one is tested.
         seeds: Of each row's runs.
     """
 
@@ -57,7 +58,7 @@ class Grid:
     options: Options
     rows: Mapping[str, Row]
     comparisons: Sequence[tuple[str, str]]
-    metrics: Sequence[str]
+    metrics: Mapping[str, int]
     seeds: Sequence[int]
 
 
@@ -156,7 +157,7 @@ def read_grid(path: Path) -> Grid:
         options=shared,
         rows=rows,
         comparisons=_comparisons(file, values["comparisons"], rows) if "comparisons" in values else [],
-        metrics=[_metric(file, node) for node in file.sequence(values["metrics"], "'metrics'")],
+        metrics=dict(_metric(file, node) for node in file.sequence(values["metrics"], "'metrics'")),
         seeds=_seeds(file, values["seeds"]),
     )
 
@@ -212,11 +213,11 @@ def _comparisons(file: _File, node: yaml.Node, rows: Mapping[str, Row]) -> list[
     return comparisons
 
 
-def _metric(file: _File, node: yaml.Node) -> str:
+def _metric(file: _File, node: yaml.Node) -> tuple[str, int]:
     metric = file.text(node, "a metric")
     if "." not in metric:
         file.refuse(node, f"the metric '{metric}' must say of which split it is, such as validation.accuracy.")
-    return metric
+    return metric, node.start_mark.line + 1
 
 
 def _seeds(file: _File, node: yaml.Node) -> list[int]:

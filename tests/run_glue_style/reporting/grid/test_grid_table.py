@@ -1,0 +1,51 @@
+"""The table of a grid from the records of its runs."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from small_grids import write_grid, write_run
+
+from run_glue_style.reporting.grid.definition import read_grid
+from run_glue_style.reporting.grid.table import GridTable
+from run_glue_style.reporting.tabulate import table_of
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> GridTable:
+    """Two of the three rows are finished, one of them with two seeds."""
+    generator = np.random.default_rng(0)
+    base = generator.random((2, 200)) < 0.6
+    for seed in range(2):
+        write_run(tmp_path, "base", seed, base[seed])
+    write_run(tmp_path, "static", 1, base[1] | (generator.random(200) < 0.2))
+    return GridTable(read_grid(write_grid(tmp_path)), tmp_path)
+
+
+def test_rows_are_compared_with_the_base(table: GridTable, tmp_path: Path) -> None:
+    table.write()
+    written = json.loads((tmp_path / "table.json").read_text("utf-8"))
+    base, static = (list(table.values(row, "validation.accuracy").values()) for row in ("base", "static"))
+    of_base = written["rows"]["base"]["metrics"]["validation.accuracy"]
+    assert of_base["mean"] == pytest.approx(np.mean(base))
+    assert of_base["standard_deviation"] == pytest.approx(np.std(base, ddof=1))
+    accuracy, macro_f1 = written["differences"]
+    assert (accuracy["row"], accuracy["against"], accuracy["seeds"]) == ("static", "base", 1)
+    assert accuracy["mean"] == pytest.approx(static[0] - base[1])
+    assert accuracy["p_examples"] < 0.001
+    assert 0 < accuracy["interval"][0] < accuracy["mean"] < accuracy["interval"][1]
+    assert (macro_f1["metric"], macro_f1["p_examples"]) == ("test.macro_f1", None)
+    markdown = (tmp_path / "table.md").read_text("utf-8")
+    assert f"| base | {100 * np.mean(base):.2f} ± {100 * np.std(base, ddof=1):.2f} |" in markdown
+    assert markdown == table_of(tmp_path)  # the folder holds all that it is made from
+    assert (tmp_path / "plot.png").read_bytes().startswith(b"\x89PNG")
+    assert b"<svg" in (tmp_path / "plot.svg").read_bytes()
+
+
+def test_examples_of_other_data_are_not_paired(table: GridTable, tmp_path: Path) -> None:
+    path = tmp_path / "static" / "seed-1.json"
+    path.write_text(path.read_text("utf-8").replace('"sha256": "a"', '"sha256": "b"'), encoding="utf-8")
+    found = GridTable(table.grid, tmp_path).differences["static", "base"]["validation.accuracy"]
+    assert found is not None
+    assert (found.p_examples, found.interval) == (None, None)

@@ -1,0 +1,65 @@
+"""The runs of a grid, checked by their scripts before anything trains."""
+
+import re
+from pathlib import Path
+
+import pytest
+from small_grids import write_grid
+
+from modeling_dsa.shipped.files import CONFIGURATION
+from run_glue_style.reporting.grid.definition import read_grid
+from run_glue_style.studies.grid_plan import plan_grid
+from run_glue_style.studies.runs import PlannedRun
+
+DATA: dict[str, list[str]] = {
+    "run_nli": [],
+    "run_sst": ["--train_file", "t", "--validation_file", "d", "--test_file", "e", "--vectors", "v"],
+    "run_distillation": ["--texts", "t", "--teacher", "m", "--vectors", "v", "--similarity_file", "stsb.csv"],
+}
+
+
+def plan(folder: Path, *changes: tuple[str, str], options: str = "", rows: tuple[str, ...] = ()) -> list[PlannedRun]:
+    grid = read_grid(write_grid(folder, *changes))
+    return plan_grid(grid, rows, grid.seeds, folder / "runs", options.split())
+
+
+def test_one_seed_of_every_row_comes_before_the_next(tmp_path: Path) -> None:
+    runs = plan(tmp_path, options="--setting structured-snli", rows=("base", "two-heads"))
+    names = [str(run.folder.relative_to(tmp_path / "runs")) for run in runs]
+    assert names == [f"{row}/seed-{seed}" for seed in range(3) for row in ("base", "two-heads")]
+    given = "--save_example_scores true --seed 2 --setting structured-snli"
+    assert runs[-1].arguments == f"--routing_scale 8 --num_attention_heads 2 {given}".split()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "options", "message"),
+    [
+        (
+            "{pooling: static}",
+            "{poling: static}",
+            "",
+            "line 7: the row 'static': there is no option '--poling'. Did you",
+        ),
+        (
+            "pooling: static",
+            "pooling: mean, num_attention_heads: 4",
+            "",
+            "line 7: the row 'static': pooling 'mean' has no",
+        ),
+        ("{pooling: static}", "{routing_scale: 8.0}", "", "line 7: the row 'static' is the same run as 'base'"),
+        ("test.macro_f1", "test.macro_f", "", "line 10: there is no metric 'macro_f'. Did you mean 'macro_f1'?"),
+        ("", "", "--pooling mean", "Leave out --pooling: "),
+        ("", "", "--dataset_name a --train_file b", "Give either --dataset_name or files, and not both."),
+    ],
+)
+def test_mistakes_are_told_before_training(tmp_path: Path, old: str, new: str, options: str, message: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(message)) as error:
+        plan(tmp_path, (old, new), options=options)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in (CONFIGURATION / "grids").glob("*.yaml")))
+def test_grids_that_ship_can_be_run(tmp_path: Path, name: str) -> None:
+    grid = read_grid(CONFIGURATION / "grids" / f"{name}.yaml")
+    runs = plan_grid(grid, [], grid.seeds, tmp_path, DATA[grid.script])
+    assert len(runs) == len(grid.rows) * len(grid.seeds)

@@ -1,0 +1,54 @@
+"""A grid, from the command line to table.md."""
+
+import json
+import logging
+from pathlib import Path
+
+import pytest
+from small_grids import write_grid
+from small_runs import SMALL_SIZES, as_arguments, logged_error, write_pair_files
+
+from run_glue_style.run_grid import main
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("datasets_cache")
+def test_a_grid_is_trained_resumed_and_compared(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = write_pair_files(tmp_path, {"train": 100, "validation": 60}, width=8)
+    sizes = SMALL_SIZES | {"max_train_steps": 3, "per_device_train_batch_size": 16, "report_to": "none"}
+    words = [str(write_grid(tmp_path, ("test.macro_f1", "validation.macro_f1"))), "--row", "base", "static"]
+    words += ["--seeds", "0", "--output_dir", str(tmp_path / "runs"), *as_arguments(data | sizes), "--cpu"]
+    assert main(words) == 0
+    table = capsys.readouterr().out.removesuffix("\n")
+    assert table == (tmp_path / "runs" / "table.md").read_text("utf-8")
+    found = json.loads((tmp_path / "runs" / "table.json").read_text("utf-8"))["differences"]
+    assert [(one["row"], one["metric"]) for one in found] == [
+        ("static", "validation.accuracy"),
+        ("static", "validation.macro_f1"),
+    ]
+    assert 0 < found[0]["p_examples"] <= 1
+    record = tmp_path / "runs" / "static" / "seed-0.json"
+    assert json.loads(record.read_text("utf-8"))["command"][0] == "run_nli.py"
+
+    before = record.stat().st_mtime_ns
+    caplog.set_level(logging.INFO)
+    assert main(words) == 0  # nothing trains again
+    assert record.stat().st_mtime_ns == before
+    assert main([*words, "--learning_rate", "0.1"]) == 2
+    assert "is a run with other options" in logged_error(caplog)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("snli-dynamics", "There is no grid 'snli-dynamics'. Did you mean 'snli-dynamic'?"),
+        ("snli-dynamic --row statik", "has no row 'statik'. Did you mean 'static'?"),
+        ("snli-dynamic --seed 3", "Leave out --seed: the grid sets seed."),
+        ("snli-dynamic --seeds 1 1", "--seeds must be different whole numbers from 0, got 1 1."),
+    ],
+)
+def test_mistakes_get_one_sentence(words: str, message: str, caplog: pytest.LogCaptureFixture) -> None:
+    assert main(words.split()) == 2
+    assert message in logged_error(caplog)
