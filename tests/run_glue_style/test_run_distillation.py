@@ -188,15 +188,16 @@ def test_a_stop_in_the_cache_or_in_training_costs_no_work_and_no_bit(
     options: dict[str, Any], tmp_path: Path, datasets_cache: None
 ) -> None:
     texts = tmp_path / "many.txt"
-    texts.write_text("".join(f"{pairs('train')[n % 400]['premise']} {n}\n" for n in range(20_000)))
-    own = {"texts": texts, "cache_dir": tmp_path / "cache", "num_train_epochs": 0.5, "checkpointing_steps": 5}
+    hypotheses = [row["hypothesis"] for row in pairs("train")]
+    texts.write_text("".join(f"{hypotheses[n % 400]} {hypotheses[n // 400]}\n" for n in range(16_500)))
+    own = {"texts": texts, "cache_dir": tmp_path / "cache", "max_train_steps": 20, "checkpointing_steps": 5}
     given = QUICK | options | own | {"output_dir": tmp_path / "stopped"}
     command = [sys.executable, "-m", "run_glue_style.run_distillation", *as_arguments(given)]
 
     def stop_when(pattern: str) -> None:
         with subprocess.Popen(command, env=offline_environment(tmp_path), cwd=Path(__file__).parents[2]) as process:
             while not any(tmp_path.glob(pattern)):
-                assert process.poll() is None
+                assert process.poll() is None, pattern
                 time.sleep(0.05)
             process.send_signal(signal.SIGTERM)
             assert process.wait() == 130
