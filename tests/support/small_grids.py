@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from small_results import results
@@ -37,4 +38,5 @@ def write_run(folder: Path, row: str, seed: int, correct: np.ndarray) -> None:
     (folder / row).mkdir(parents=True, exist_ok=True)
     record = results(row, seed, float(correct.mean()), data={"validation": {"examples": len(correct), "sha256": "a"}})
     (folder / row / f"seed-{seed}.json").write_text(json.dumps(record), encoding="utf-8")
-    np.savez_compressed(folder / row / f"seed-{seed}.npz", **{"validation.accuracy": correct})
+    arrays: dict[str, Any] = {"validation.accuracy": correct}
+    np.savez_compressed(folder / row / f"seed-{seed}.npz", **arrays)
