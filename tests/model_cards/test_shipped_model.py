@@ -18,7 +18,9 @@ from modeling_dsa.shipped.settings import setting_folder
 from run_glue_style.reporting.model_card import write_card
 from run_glue_style.sample import SAMPLE_FILES
 
-FOLDER = Path(__file__).parents[2] / "model_cards" / "dsa-snli"
+CARDS = Path(__file__).parents[2] / "model_cards"
+FOLDER = CARDS / "dsa-snli"
+SHIPPED = sorted(path.parent for path in CARDS.glob("*/config.json"))
 PACKAGE = Path(modeling_dsa.__file__).parent
 
 
@@ -35,12 +37,13 @@ def test_it_is_small_and_complete() -> None:
     assert {"tokenizer.json", "tokenizer_config.json", "modules.json", "handler.py"} <= files.keys()
 
 
-def test_its_code_is_that_of_the_package(tmp_path: Path) -> None:
+@pytest.mark.parametrize("folder", SHIPPED, ids=[folder.name for folder in SHIPPED])
+def test_its_code_is_that_of_the_package(folder: Path, tmp_path: Path) -> None:
     write_repository_files(tmp_path)
     for path in tmp_path.iterdir():
-        assert (FOLDER / path.name).read_bytes() == path.read_bytes(), f"See model_cards/README.md: {path.name} is old."
+        assert (folder / path.name).read_bytes() == path.read_bytes(), f"See model_cards/README.md: {path.name} is old."
     of_package = {path.name for path in PACKAGE.glob("*.py")}
-    assert {path.name for path in FOLDER.glob("*.py")} == of_package & {path.name for path in tmp_path.iterdir()}
+    assert {path.name for path in folder.glob("*.py")} == of_package & {path.name for path in tmp_path.iterdir()}
 
 
 def test_its_config_is_that_of_its_setting(results: dict[str, Any]) -> None:

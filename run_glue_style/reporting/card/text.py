@@ -21,5 +21,5 @@ def plain(text: object) -> str:
 
 
 def without_folders(argument: str) -> str:
-    """An argument of a command line without the folders, alone or behind `--option=`, that tell of a machine."""
-    return re.sub(r"(^|=)(?:~|\.{1,2}(?=/)|/)(?:.*/)?([^/]+)/*\Z", r"\1\2", argument, flags=re.S)
+    """An argument of a command line without the folders that tell of a machine, also behind `--option=`, `teacher:`."""
+    return re.sub(r"((?:^|=)(?:teacher:)?)(?:~|\.{1,2}(?=/)|/)(?:.*/)?([^/]+)/*\Z", r"\1\2", argument, flags=re.S)

@@ -251,7 +251,7 @@ def test_strange_names_break_nothing(tmp_path: Path) -> None:
         for name, scores in results["metrics"]["test"]["per_class"].items()
     }
     results |= {"source": HOSTILE, "vectors": HOSTILE, "recipe_name": HOSTILE, "start": HOSTILE}
-    results["command"] = ["run_sst.py", "--train_file", HOSTILE, "--vectors=/home/me/~`````.txt"]
+    results["command"] = ["run_sst.py", "--train_file", HOSTILE, "--vectors=teacher:/home/me/~`````.txt"]
     results["recipe"]["metric_for_best_model"] = HOSTILE
     results["model"]["id2label"] = {"0": HOSTILE, "1": "b"}
     results["model"]["label2id"] = {HOSTILE: 0, "b": 1}
@@ -271,7 +271,7 @@ def test_strange_names_break_nothing(tmp_path: Path) -> None:
         assert len({len(re.findall(r"(?<!\\)\|", line)) for line in table.splitlines()}) == 1
     (fence,) = re.findall(r"^(`{4,})bash\n(.*?)\n\1$", card.text, flags=re.M | re.S)
     words = shlex.split(fence[1].replace("\\\n", " "))
-    assert words[-3:] == ["--train_file", HOSTILE, "--vectors=~`````.txt"]
+    assert words[-3:] == ["--train_file", HOSTILE, "--vectors=teacher:~`````.txt"]
 
 
 def test_known_data_are_what_they_are_called() -> None:
