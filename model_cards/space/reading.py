@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 from attention_html import ReadSentence
 from transformers import (
@@ -51,8 +52,13 @@ class Reading:
 
 
 def find_models(folder: Path) -> list[Path]:
-    """The folders in `folder` that hold a model of the DSA family, in the order of their names."""
-    return [path.parent for path in sorted(folder.glob(f"*/{CONFIG}")) if holds_model(path.parent)]
+    """The folders in `folder` that hold a classifier of the DSA family, in the order of their names."""
+    folders = [path.parent for path in sorted(folder.glob(f"*/{CONFIG}"))]
+    return [folder for folder in folders if holds_model(folder) and _is_classifier(read_config(folder))]
+
+
+def _is_classifier(config: Mapping[str, Any]) -> bool:
+    return any(str(name).startswith("DSAFor") for name in config.get("architectures") or ())
 
 
 @cache
@@ -89,6 +95,8 @@ def read(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, first: str,
     texts = {"Premise": first, "Hypothesis": second} if reads_pairs(model) else {"Sentence": first}
     notes = []
     for name, text in texts.items():
+        if not isinstance(text, str):  # a client of the Space's API may send anything
+            raise CannotRead(f"The {name.lower()} is no text: type one.")
         if len(text) > LONGEST_TEXT:
             # Without the word that is cut in two; of blanks nothing stays.
             texts[name] = (text[:LONGEST_TEXT].rsplit(maxsplit=1) or [""])[0]

@@ -118,11 +118,12 @@ def test_words_and_names_are_text_and_not_html() -> None:
 # What a model makes of a text
 
 
-def test_only_dsa_models_of_a_folder_are_found(tmp_path: Path) -> None:
+def test_only_dsa_classifiers_of_a_folder_are_found(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
-    for name, kind in (("b", "dsa"), ("a", "dsa"), ("c", "bert")):
+    kinds = {"b": ("dsa", "DSAForNLI"), "a": ("dsa", "DSAForSequenceClassification"), "c": ("bert", "BertModel")}
+    for name, (kind, architecture) in (kinds | {"encoder": ("dsa", "DSAModel")}).items():
         (tmp_path / name).mkdir()
-        (tmp_path / name / "config.json").write_text(json.dumps({"model_type": kind}))
+        (tmp_path / name / "config.json").write_text(json.dumps({"model_type": kind, "architectures": [architecture]}))
     assert find_models(tmp_path) == [tmp_path / "a", tmp_path / "b"]
 
 
@@ -188,6 +189,7 @@ def test_a_pooling_without_attention_says_so(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("first", "second", "message"),
     [
+        (PREMISE, None, "The hypothesis is no text: type one."),
         ("", " \n", "Type a premise and a hypothesis, or choose an example."),
         (PREMISE, "[SEP]", "Type a hypothesis, or choose an example."),
         (PREMISE, " " * (LONGEST_TEXT + 1), "Type a hypothesis, or choose an example."),
@@ -195,7 +197,7 @@ def test_a_pooling_without_attention_says_so(tmp_path: Path) -> None:
         (PREMISE, "zzyzx qwrtp", "This model knows none of the words of the hypothesis: try other words."),
     ],
 )
-def test_what_cannot_be_read_is_said(tmp_path: Path, first: str, second: str, message: str) -> None:
+def test_what_cannot_be_read_is_said(tmp_path: Path, first: str, second: Any, message: str) -> None:
     folder = make_pair_model(tmp_path)
     with pytest.raises(CannotRead, match=re.escape(message)):
         read(*load_model(str(folder)), first, second)
