@@ -75,6 +75,7 @@ def _figures(result: Result) -> list[EvalResult]:
             task_name=task_name,
             dataset_type="custom",
             dataset_name=result.name,
+            dataset_config=result.name,  # huggingface_hub makes one entry of results that differ in the name alone
             dataset_args={_OURS: ", ".join(file["sha256"] for file in result.files)},
             metric_type=_METRICS[key],
             metric_name=FIGURES[key],

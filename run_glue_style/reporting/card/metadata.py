@@ -40,10 +40,11 @@ def card_metadata(
     config, known = facts["config"], known_data(results)
     source = _hub_id(results.get("source", ""))
     data_id = source or (known.hub_id if known else None)
+    is_student = "teacher" in results
     figures = [
         EvalResult(
-            task_type="text-classification",
-            task_name="Text classification",
+            task_type="sentence-similarity" if is_student else "text-classification",
+            task_name="Sentence similarity" if is_student else "Text classification",
             dataset_type=data_id or "custom",
             dataset_name=known.name if known else facts["source"],
             dataset_split=split,

@@ -94,13 +94,15 @@ def test_card_keeps_what_it_holds(folder: Path, tmp_path: Path) -> None:
     shutil.copyfile(Path("model_cards/dsa-snli/README.md"), model / "README.md")
     before = ModelCard.load(model / "README.md")
     old_text, old_figures = before.text, before.data.eval_results
+    other = shutil.copyfile(folder / "scores.tsv", tmp_path / "other.tsv")
     for _ in range(2):  # the second replaces what the first wrote
-        assert evaluate(model, "--similarity", folder / "scores.tsv", "--card") == 0
+        assert evaluate(model, "--similarity", folder / "scores.tsv", other, "--card") == 0
     after = ModelCard.load(model / "README.md")
     assert after.text.startswith(old_text.rstrip())
     assert after.text.count("scores.tsv") == after.text.count("(evaluation.png)") == 1
-    spearman, pearson = after.data.eval_results[-2:]
-    assert after.data.eval_results[:-2] == old_figures
+    spearman, pearson, *of_other = after.data.eval_results[-4:]
+    assert [result.dataset_name for result in (spearman, *of_other)] == ["scores.tsv", "other.tsv", "other.tsv"]
+    assert after.data.eval_results[:-4] == old_figures
     assert (spearman.task_type, spearman.metric_type, pearson.metric_type) == (
         "sentence-similarity",
         "spearmanr",
