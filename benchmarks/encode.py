@@ -28,7 +28,7 @@ from lib.measuring import alternate
 from lib.options import at_least, make_parser, parse, recorded_options, reports_mistakes
 from lib.peers import Encode
 from lib.records import Column, Record, Table, describe_machine, keep
-from lib.shipped import SHIPPED_MODEL, draw_sentences
+from lib.shipped import SHIPPED_MODEL, draw_lists
 from lib.systems import PEER, SINGLE_DSA, Competitor, peers, single_dsa, trained_as_onnx, trained_systems
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -120,17 +120,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     arguments = parse(parser, argv, {"rounds": 2, "bulk": 16, "single": 2})
     rounds = arguments.rounds + WARM_UP_ROUNDS
     with reports_mistakes(parser):
-        sentences = draw_sentences(rounds * (arguments.bulk + arguments.single))
+        turns = draw_lists(rounds, arguments.bulk, arguments.single)
+    sentences = [sentence for lists in turns.values() for part in lists for sentence in part]
     torch.set_num_threads(arguments.threads)
     tokenizer = AutoTokenizer.from_pretrained(SHIPPED_MODEL)
-    in_bulk = rounds * arguments.bulk
-    turns = {
-        way: [part[start : start + size] for start in range(0, len(part), size)]
-        for way, part, size in (
-            ("bulk", sentences[:in_bulk], arguments.bulk),
-            ("single", sentences[in_bulk:], arguments.single),
-        )
-    }
     machine = describe_machine()
     others, missing = peers(tokenizer, 64 if arguments.quick else INFERSENT_UNITS)
     ours = single_dsa(tokenizer, sentences[:8], arguments.threads, with_onnx=not arguments.quick)

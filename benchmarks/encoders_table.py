@@ -26,7 +26,7 @@ from lib.measuring import alternate
 from lib.options import at_least, make_parser, parse, recorded_options, reports_mistakes
 from lib.peers import Encode, installed_packages, mean_of_glove
 from lib.records import Column, Figures, Record, Table, describe_machine, keep
-from lib.shipped import SHIPPED_MODEL, draw_sentences
+from lib.shipped import SHIPPED_MODEL, draw_lists
 from matplotlib.figure import Figure
 
 from modeling_dsa.encoding.encoder import SentenceEncoder
@@ -148,7 +148,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     arguments = parse(parser, argv, {"rounds": 2, "bulk": 16, "single": 2})
     rounds = arguments.rounds + WARM_UP_ROUNDS
     with reports_mistakes(parser):
-        sentences = draw_sentences(rounds * (arguments.bulk + arguments.single))
+        turns = draw_lists(rounds, arguments.bulk, arguments.single)
+        sentences = [sentence for lists in turns.values() for part in lists for sentence in part]
         similarity = {path.stem: read_similarity(path) for path in arguments.similarity}
         probes = {paths[0].stem: [read_labelled(path) for path in paths] for paths in arguments.probe}
         for files in probes.values():
@@ -159,14 +160,6 @@ def main(argv: Sequence[str] | None = None) -> None:
     texts += [text for files in probes.values() for file in files for example in file.texts for text in example]
     others, missing = peers(texts, arguments.vectors, arguments.threads)
     encoders = dict(form for folder in arguments.model for form in own_forms(folder, arguments.threads)) | others
-    in_bulk = rounds * arguments.bulk
-    turns = {
-        way: [part[start : start + size] for start in range(0, len(part), size)]
-        for way, part, size in (
-            ("bulk", sentences[:in_bulk], arguments.bulk),
-            ("single", sentences[in_bulk:], arguments.single),
-        )
-    }
     rates = speeds(encoders, turns)
     results = [
         {

@@ -10,18 +10,17 @@ resumes where it was stopped; what is finished is not done again.
 """
 
 import argparse
-import logging
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from .reporting.comparison import Comparison
 from .reporting.published import PublishedTable, read_published
 from .reporting.tabulate import read_rows, write_comparison
+from .studies.command import run_command
 from .studies.runs import PlannedRun, make_runs
 from .studies.table_plan import plan_runs
-
-logger = logging.getLogger(__name__)
 
 # Options of the scripts that this command sets, and what to do instead of giving them.
 _SET_HERE = {
@@ -73,39 +72,25 @@ def _parse(argv: Sequence[str] | None) -> tuple[argparse.Namespace, list[str]]:
     return arguments, options
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Read the command line and make the table.
+def _make(arguments: argparse.Namespace, options: Sequence[str]) -> tuple[Path, str]:
+    for option in options:
+        if (name := option.split("=")[0]) in _SET_HERE:
+            raise ValueError(f"Leave out {name}, which this command sets: {_SET_HERE[name]}.")
+    if arguments.seeds < 1:
+        raise ValueError(f"--seeds must be at least 1, got {arguments.seeds}.")
+    table = read_published(arguments.table)
+    output_dir = arguments.output_dir or Path("runs") / f"reproduce-{table.name}"
+    if arguments.quick:
+        output_dir = output_dir.with_name(f"{output_dir.name}-quick")
+    if arguments.vectors is not None:
+        options = ["--vectors", str(arguments.vectors), *options]
+    runs = plan_runs(table, arguments.row, arguments.seeds, arguments.quick, output_dir, arguments.data_dir, options)
+    return output_dir, reproduce(table, runs, output_dir, arguments.quick).as_markdown()
 
-    Returns:
-        The exit code: 2 after a mistake or a failed run, 130 after an interrupt.
-    """
-    logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
-    arguments, options = _parse(argv)
-    try:
-        for option in options:
-            if (name := option.split("=")[0]) in _SET_HERE:
-                raise ValueError(f"Leave out {name}, which this command sets: {_SET_HERE[name]}.")
-        if arguments.seeds < 1:
-            raise ValueError(f"--seeds must be at least 1, got {arguments.seeds}.")
-        table = read_published(arguments.table)
-        output_dir = arguments.output_dir or Path("runs") / f"reproduce-{table.name}"
-        if arguments.quick:
-            output_dir = output_dir.with_name(f"{output_dir.name}-quick")
-        if arguments.vectors is not None:
-            options = ["--vectors", str(arguments.vectors), *options]
-        runs = plan_runs(
-            table, arguments.row, arguments.seeds, arguments.quick, output_dir, arguments.data_dir, options
-        )
-        comparison = reproduce(table, runs, output_dir, arguments.quick)
-    except KeyboardInterrupt:
-        logger.warning("Stopped. The same command resumes here.")
-        return 130
-    except (ValueError, OSError) as error:
-        logger.error(f"error: {error}")
-        return 2
-    logger.info(f"The table is {output_dir / 'table.md'}, its picture {output_dir / 'plot.png'}.")
-    print(comparison.as_markdown())  # noqa: T201  (this is the command's answer)
-    return 0
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Read the command line and make the table; the exit code is that of `run_command`."""
+    return run_command(partial(_make, *_parse(argv)))
 
 
 if __name__ == "__main__":

@@ -12,19 +12,18 @@ finished is not done again.
 """
 
 import argparse
-import logging
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from modeling_dsa.shipped.settings import grid_path
 
 from .reporting.grid.definition import SET_BY_THE_GRID, read_grid
 from .reporting.grid.table import GridTable
+from .studies.command import run_command
 from .studies.grid_plan import plan_grid
 from .studies.runs import make_runs
-
-logger = logging.getLogger(__name__)
 
 
 def _parse(argv: Sequence[str] | None) -> tuple[argparse.Namespace, list[str]]:
@@ -39,34 +38,22 @@ def _parse(argv: Sequence[str] | None) -> tuple[argparse.Namespace, list[str]]:
     return arguments, options
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Read the command line and make the table.
+def _make(arguments: argparse.Namespace, options: Sequence[str]) -> tuple[Path, str]:
+    for option in options:
+        if (name := option.split("=")[0].removeprefix("--")) in SET_BY_THE_GRID:
+            raise ValueError(f"Leave out {option}: the grid sets {name}.")
+    grid = read_grid(grid_path(arguments.grid))
+    output_dir = arguments.output_dir or Path("runs") / grid.path.stem
+    seeds = grid.seeds if arguments.seeds is None else arguments.seeds
+    runs = plan_grid(grid, arguments.row, seeds, output_dir, options)
+    GridTable(grid, output_dir)  # mistakes are told before hours of training
+    make_runs(runs, lambda: GridTable(grid, output_dir).write())
+    return output_dir, GridTable(grid, output_dir).as_markdown()
 
-    Returns:
-        The exit code: 2 after a mistake or a failed run, 130 after an interrupt.
-    """
-    logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
-    arguments, options = _parse(argv)
-    try:
-        for option in options:
-            if (name := option.split("=")[0].removeprefix("--")) in SET_BY_THE_GRID:
-                raise ValueError(f"Leave out {option}: the grid sets {name}.")
-        grid = read_grid(grid_path(arguments.grid))
-        output_dir = arguments.output_dir or Path("runs") / grid.path.stem
-        seeds = grid.seeds if arguments.seeds is None else arguments.seeds
-        runs = plan_grid(grid, arguments.row, seeds, output_dir, options)
-        GridTable(grid, output_dir)  # mistakes are told before hours of training
-        make_runs(runs, lambda: GridTable(grid, output_dir).write())
-        table = GridTable(grid, output_dir).as_markdown()
-    except KeyboardInterrupt:
-        logger.warning("Stopped. The same command resumes here.")
-        return 130
-    except (ValueError, OSError) as error:
-        logger.error(f"error: {error}")
-        return 2
-    logger.info(f"The table is {output_dir / 'table.md'}, its picture {output_dir / 'plot.png'}.")
-    print(table)  # noqa: T201  (this is the command's answer)
-    return 0
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Read the command line and make the table; the exit code is that of `run_command`."""
+    return run_command(partial(_make, *_parse(argv)))
 
 
 if __name__ == "__main__":

@@ -46,3 +46,16 @@ def draw_sentences(count: int) -> list[str]:
     if count > len(sentences):
         raise ValueError(f"The sample has {len(sentences):,} sentences, and {count:,} are needed: ask for fewer.")
     return [sentences[index] for index in np.random.default_rng(0).permutation(len(sentences))[:count].tolist()]
+
+
+def draw_lists(rounds: int, bulk: int, single: int) -> dict[str, list[list[str]]]:
+    """Distinct sentences for each round: a list to encode at once ("bulk") and one to encode one by one ("single").
+
+    Raises:
+        ValueError: As in `draw_sentences`.
+    """
+    sentences = draw_sentences(rounds * (bulk + single))
+    parts = {"bulk": (sentences[: rounds * bulk], bulk), "single": (sentences[rounds * bulk :], single)}
+    return {
+        way: [part[start : start + size] for start in range(0, len(part), size)] for way, (part, size) in parts.items()
+    }

@@ -1,7 +1,6 @@
 """Where sentences in bulk come from: files and data sets of the Hub, read one after another."""
 
 import difflib
-import hashlib
 import re
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -10,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from modeling_dsa.files.hashing import file_hash
 from modeling_dsa.files.text_files import file_extension, open_parquet, read_lines, read_rows, read_standard_input
 
 COLUMN = "text"
@@ -94,9 +94,7 @@ def _open_file(path: Path, column: str | None) -> SentenceSource:
         column = (column or COLUMN) if first is None else _choose_column(str(path), column, list(first[1]))
     sentences = partial(_file_sentences, path, column)
     next(sentences(), None)  # a mistake that can be told at once
-    with path.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
-    fingerprint = {"sha256": digest, "column": column}
+    fingerprint = {"sha256": file_hash(path), "column": column}
     return SentenceSource(str(path), fingerprint, count, sentences)
 
 

@@ -1,12 +1,13 @@
 """An evaluation as JSON, as a Markdown table and as a picture."""
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 from matplotlib.figure import Figure
+
+from modeling_dsa.files.hashing import file_hash
 
 FILE, PICTURE = "evaluation.json", "evaluation.png"
 FIGURES = {
@@ -97,17 +98,12 @@ class Evaluation:
 
 def describe_files(paths: Sequence[Path]) -> list[dict[str, str]]:
     """The name and SHA-256 of each file."""
-    return [{"name": path.name, "sha256": _hash(path)} for path in paths]
+    return [{"name": path.name, "sha256": file_hash(path)} for path in paths]
 
 
 def hash_weights(model: str) -> dict[str, str]:
     """SHA-256 of each file of weights in a model's folder; none of a Hub id."""
-    return {path.name: _hash(path) for path in sorted(Path(model).glob("*.safetensors"))}
-
-
-def _hash(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    return {path.name: file_hash(path) for path in sorted(Path(model).glob("*.safetensors"))}
 
 
 def _color(figure: str) -> str:

@@ -6,8 +6,8 @@ import json
 import logging
 import re
 import signal
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
@@ -21,6 +21,7 @@ from tqdm.auto import tqdm
 from modeling_dsa.encoding.bulk import Process
 from modeling_dsa.encoding.vector_files import write_npy
 from modeling_dsa.files.replacing import write_json
+from run_glue_style.training.interruption import handled_signals
 
 from .sentences import Sentences
 from .teacher_vectors import TeacherVectors
@@ -74,7 +75,10 @@ class TeacherCache:
         write_json(self._manifest, self.folder / MANIFEST)
         rows = min(len(missing) * SHARD_ROWS, len(self._sentences))
         logger.info(f"The teacher's vectors are kept in {self.folder}; a stop loses no finished shard.")
-        with _interruptible(), tqdm(total=rows, desc="teacher", unit=" sentences", disable=process.rank > 0) as bar:
+        with (
+            handled_signals(_stop, signal.SIGTERM),
+            tqdm(total=rows, desc="teacher", unit=" sentences", disable=process.rank > 0) as bar,
+        ):
             for number, sentences in self._shards(set(missing)):
                 vectors = self._encode(sentences)
                 with write_npy(self._paths[number], "float16", vectors.shape[1]) as append:
@@ -141,15 +145,6 @@ def _autocast(device: torch.device) -> Any:
     return torch.autocast(device.type, torch.bfloat16) if has_bf16 else nullcontext()
 
 
-@contextmanager
-def _interruptible() -> Iterator[None]:
-    """Let SIGTERM end the block as Ctrl-C does, so that nothing unfinished is left."""
-
-    def stop(_number: int, _frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
-    previous: Callable[[int, FrameType | None], Any] | int | None = signal.signal(signal.SIGTERM, stop)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, previous)
+def _stop(_number: int, _frame: FrameType | None) -> None:
+    """End as Ctrl-C does, so that nothing is left half-written."""
+    raise KeyboardInterrupt

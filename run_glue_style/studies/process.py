@@ -5,6 +5,8 @@ import subprocess
 from collections.abc import Sequence
 from types import FrameType
 
+from run_glue_style.training.interruption import handled_signals
+
 
 def run_to_end(command: Sequence[str]) -> int:
     """Exit code of a command. A request to stop goes on to it once, whoever sent it, and counts when it has ended.
@@ -20,15 +22,13 @@ def run_to_end(command: Sequence[str]) -> int:
         for child in children:
             child.terminate()
 
-    previous = {number: signal.signal(number, pass_on) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
+    with (
+        handled_signals(pass_on, signal.SIGINT, signal.SIGTERM),
         # In a process group of its own: a terminal's Ctrl-C would reach it beside ours, and a second one is a kill.
-        with subprocess.Popen(command, stdin=subprocess.DEVNULL, process_group=0) as child:
-            children.append(child)
-            code = child.wait()
-    finally:
-        for number, handler in previous.items():
-            signal.signal(number, handler)
+        subprocess.Popen(command, stdin=subprocess.DEVNULL, process_group=0) as child,
+    ):
+        children.append(child)
+        code = child.wait()
     if asked or code == 130:
         raise KeyboardInterrupt
     return code

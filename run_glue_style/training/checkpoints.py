@@ -13,10 +13,11 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from modeling_dsa.files.hashing import file_hash
 from modeling_dsa.files.replacing import replaced_file, write_json
 from modeling_dsa.hub.publishing import one_line
 
-from .manifest import file_hash, find_damage, write_manifest
+from .manifest import find_damage, write_manifest
 
 logger = logging.getLogger(__name__)
 

@@ -1,13 +1,24 @@
 """Requests to stop: a run that gets one writes a checkpoint before it ends."""
 
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
 
 class Interrupted(Exception):  # noqa: N818  (not an error: the same command resumes the run)
     """The run was asked to stop and has written a checkpoint."""
+
+
+@contextmanager
+def handled_signals(handler: Callable[[int, FrameType | None], None], *numbers: int) -> Iterator[None]:
+    """Inside the block a function handles these signals."""
+    previous = {number: signal.signal(number, handler) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, before in previous.items():
+            signal.signal(number, before)
 
 
 @contextmanager
@@ -20,9 +31,5 @@ def catch_signals() -> Iterator[list[int]]:
             raise KeyboardInterrupt
         received.append(number)
 
-    previous = {number: signal.signal(number, remember) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)}
-    try:
+    with handled_signals(remember, signal.SIGINT, signal.SIGTERM, signal.SIGUSR1):
         yield received
-    finally:
-        for number, handler in previous.items():
-            signal.signal(number, handler)

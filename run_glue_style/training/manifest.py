@@ -1,9 +1,9 @@
 """Sizes and hashes of the files of a folder as they were written, so that nobody computes with damaged ones."""
 
-import hashlib
 import json
 from pathlib import Path
 
+from modeling_dsa.files.hashing import file_hash
 from modeling_dsa.files.replacing import write_json
 
 _MANIFEST = "manifest.json"
@@ -34,9 +34,3 @@ def find_damage(folder: Path) -> str | None:
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         return f"{_MANIFEST} cannot be read: {type(error).__name__}"
     return None
-
-
-def file_hash(path: Path) -> str:
-    """SHA-256 of a file, in hexadecimal digits."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -193,9 +193,10 @@ def test_a_stop_in_the_cache_or_in_training_costs_no_work_and_no_bit(
     own = {"texts": texts, "cache_dir": tmp_path / "cache", "max_train_steps": 20, "checkpointing_steps": 5}
     given = QUICK | options | own | {"output_dir": tmp_path / "stopped"}
     command = [sys.executable, "-m", "run_glue_style.run_distillation", *as_arguments(given)]
+    environment = offline_environment(tmp_path) | {"OMP_NUM_THREADS": "1"}  # as here: sums depend on it
 
     def stop_when(pattern: str) -> None:
-        with subprocess.Popen(command, env=offline_environment(tmp_path), cwd=Path(__file__).parents[2]) as process:
+        with subprocess.Popen(command, env=environment, cwd=Path(__file__).parents[2]) as process:
             while not any(tmp_path.glob(pattern)):
                 assert process.poll() is None, pattern
                 time.sleep(0.05)
@@ -209,7 +210,7 @@ def test_a_stop_in_the_cache_or_in_training_costs_no_work_and_no_bit(
     shards = shard_times(own)
     assert len(shards) == 3
     assert first.items() <= shards.items()
-    subprocess.run(command, check=True, env=offline_environment(tmp_path), cwd=Path(__file__).parents[2])
+    subprocess.run(command, check=True, env=environment, cwd=Path(__file__).parents[2])
     assert shard_times(own) == shards
     assert run_distillation(options | own | {"output_dir": tmp_path / "whole"}) == 0
     stopped, whole = (load_file(tmp_path / name / "model.safetensors") for name in ("stopped", "whole"))

@@ -2,12 +2,8 @@
 
 import os
 import re
-import signal
-import subprocess
 import sysconfig
-import time
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -211,38 +207,6 @@ def test_what_fails_while_saving_leaves_nothing(
     assert init(tmp_path / "a", inputs, "--seed", 9, "--overwrite") == code
     assert contents(tmp_path) == before
     assert list(tmp_path.iterdir()) == ([tmp_path / "a"] if in_use else [])
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes, to know when the command reads")
-def test_interrupt_ends_the_command_with_130_and_leaves_nothing(inputs: Inputs, tmp_path: Path) -> None:
-    pipe = tmp_path / "texts.txt"
-    os.mkfifo(pipe)
-    words = ["init", str(tmp_path / "a"), "--vectors", inputs.vectors, "--texts", str(pipe), "--config", inputs.config]
-    heed = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)  # tests in the background of a shell ignore interrupts
-    with subprocess.Popen(
-        [DSA, *words], env=ENVIRONMENT, stderr=subprocess.PIPE, text=True, preexec_fn=heed
-    ) as process:
-        try:
-            writer = _open_once_read(pipe, process)
-            process.send_signal(signal.SIGINT)
-            _, said = process.communicate(timeout=60)
-            os.close(writer)
-        finally:
-            process.kill()
-    assert (process.returncode, said) == (130, "Stopped; nothing was written.\n")
-    assert list(tmp_path.iterdir()) == [pipe]
-
-
-def _open_once_read(pipe: Path, process: "subprocess.Popen[str]") -> int:
-    """Wait until a process has opened a named pipe, and open its other end."""
-    end = time.monotonic() + 240
-    while process.poll() is None and time.monotonic() < end:
-        try:
-            return os.open(pipe, os.O_WRONLY | os.O_NONBLOCK)
-        except OSError:  # nobody reads yet
-            time.sleep(0.05)
-    raise AssertionError(f"The command ended with {process.returncode} before it read the texts.")
 
 
 def test_mistakes_of_init_are_clear(inputs: Inputs, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

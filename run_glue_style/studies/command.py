@@ -1,0 +1,31 @@
+"""What the commands that make a table of many runs share: how they end, and what they say then."""
+
+import logging
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+logger = logging.getLogger(__name__)
+
+
+def run_command(make: Callable[[], tuple[Path, str]]) -> int:
+    """Make a table and print it.
+
+    Args:
+        make: Makes it, and gives its folder and its Markdown.
+
+    Returns:
+        The exit code: 2 after a mistake or a failed run, 130 after an interrupt.
+    """
+    logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
+    try:
+        folder, table = make()
+    except KeyboardInterrupt:
+        logger.warning("Stopped. The same command resumes here.")
+        return 130
+    except (ValueError, OSError) as error:
+        logger.error(f"error: {error}")
+        return 2
+    logger.info(f"The table is {folder / 'table.md'}, its picture {folder / 'plot.png'}.")
+    print(table)  # noqa: T201  (this is the command's answer)
+    return 0
