@@ -16,7 +16,7 @@ from transformers import (
     PreTrainedTokenizerBase,
 )
 
-from modeling_dsa.explain.attention import Scores, read_attention
+from modeling_dsa.explanation.attention import Scores, read_attention
 from modeling_dsa.files.model_folder import CONFIG, holds_model, read_config
 
 LONGEST_TEXT = 2_000  # characters of a sentence that are read: a page is not for documents

@@ -36,7 +36,7 @@ def run(arguments: argparse.Namespace) -> int:
         OSError: The picture cannot be written.
     """
     try:
-        from modeling_dsa.explain.drawing import draw_attention, drawn_sentences
+        from modeling_dsa.explanation.drawing import draw_attention, drawn_sentences
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "matplotlib":
             raise

@@ -2,7 +2,7 @@
 
 import logging
 
-from modeling_dsa.explain.drawing import draw_attention, drawn_sentences
+from modeling_dsa.explanation.drawing import draw_attention, drawn_sentences
 from run_glue_style.training.run import FinishedRun, Reporter
 
 from .model_card import PICTURE, write_card

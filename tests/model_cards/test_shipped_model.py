@@ -12,7 +12,7 @@ from sklearn.metrics import accuracy_score
 from transformers import AutoModelForSequenceClassification, AutoTokenizer, pipeline
 
 import modeling_dsa
-from modeling_dsa.explain.drawing import drawn_sentences
+from modeling_dsa.explanation.drawing import drawn_sentences
 from modeling_dsa.repository_dsa import write_repository_files
 from modeling_dsa.shipped.settings import setting_folder
 from run_glue_style.reporting.model_card import write_card

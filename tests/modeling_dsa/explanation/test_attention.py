@@ -1,4 +1,4 @@
-"""modeling_dsa.explain.attention: the tokens that a model reads, no others, and the model's own weights of them."""
+"""modeling_dsa.explanation.attention: the tokens that a model reads, no others, and the model's own weights of them."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from small_models import randomize, small_config
 from transformers import PreTrainedTokenizerBase
 
 from modeling_dsa import DSAForNLI, DSAModel
-from modeling_dsa.explain.attention import TextAttention, read_attention
+from modeling_dsa.explanation.attention import TextAttention, read_attention
 from modeling_dsa.text.tokenization import build_tokenizer
 
 

@@ -18,7 +18,7 @@ from small_models import randomize, small_config
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from modeling_dsa import DSAForNLI, DSAForSequenceClassification, DSAModel
-from modeling_dsa.explain.drawing import DrawnSentence, draw_attention, drawn_sentences
+from modeling_dsa.explanation.drawing import DrawnSentence, draw_attention, drawn_sentences
 from modeling_dsa.text.tokenization import build_tokenizer
 
 TEXT = r"A sign says: $5_a costs \alpha $x^2$"
@@ -49,7 +49,7 @@ def test_file_is_made_in_a_new_folder_with_the_same_bytes_each_time(tmp_path: Pa
 @pytest.mark.slow
 def test_same_bytes_in_another_process(tmp_path: Path) -> None:
     script = (
-        "import sys, numpy as np\nfrom modeling_dsa.explain.drawing import DrawnSentence, draw_attention\n"
+        "import sys, numpy as np\nfrom modeling_dsa.explanation.drawing import DrawnSentence, draw_attention\n"
         "draw_attention([DrawnSentence('a b', [(0, 1), (2, 3)], np.array([[0.25, 0.75]]), 'x')], sys.argv[1])"
     )
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[3])}
