@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from accelerate import Accelerator
 from numpy.typing import NDArray
-from transformers import PreTrainedTokenizerBase
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from modeling_dsa.batching_dsa import token_ids
 from modeling_dsa.encoding.bulk import Process
@@ -115,39 +115,69 @@ def prepare_distillation(
         similarity,
     )  # fmt: skip
     train_indices = indices[train] if sentences.per_example == 2 else indices[train, 0]
-    objective = Distillation(
+    identity = _identity(teacher, losses, sentences, vectors, {"train": len(train), "validation": len(held_out)})
+    told = ", ".join(f"{part['examples']:,} {split}" for split, part in identity["data"].items())
+    return PreparedRun(
+        model=student,
+        tokenizer=tokenizer,
+        objective=_objective(losses, metric_for_best_model, components, student, similarity),
+        train_examples=DistillationExamples(texts, vectors, train_indices),
+        evaluated={"validation": validation},
+        validation=["validation"],
+        identity=identity,
+        facts=_facts(teacher, arguments, sentences, shown[:_SHOWN]),
+        shown_texts=[[example[0]] for example in shown[:_SHOWN]],
+        description=f"{sentences.name}, teacher {identity['teacher']['name']}: {told} examples",
+        summary=partial(_summary, width),
+    )
+
+
+def _objective(
+    losses: LossArguments,
+    metric_for_best_model: str,
+    components: NDArray[np.float32] | None,
+    student: PreTrainedModel,
+    similarity: Mapping[str, SimilarityPairs],
+) -> Distillation:
+    return Distillation(
         losses=losses,
         metric_for_best_model=metric_for_best_model,
         components=None if components is None else torch.from_numpy(components),
         attention_penalty=student.config.attention_penalty,
         similarity={name: pairs.scores for name, pairs in similarity.items()},
     )
-    name = teacher.teacher or str(teacher.teacher_vectors)
-    counts = {"train": len(train), "validation": len(held_out)}
-    told = ", ".join(f"{count:,} {split}" for split, count in counts.items())
-    return PreparedRun(
-        model=student,
-        tokenizer=tokenizer,
-        objective=objective,
-        train_examples=DistillationExamples(texts, vectors, train_indices),
-        evaluated={"validation": validation},
-        validation=["validation"],
-        identity={
-            "data": {split: {"examples": count, "sha256": sentences.sha256} for split, count in counts.items()},
-            "teacher": {"name": name, "width": vectors.width, "sha256": vectors.sha256},
-            "losses": asdict(losses),
+
+
+def _identity(
+    teacher: TeacherArguments,
+    losses: LossArguments,
+    sentences: Sentences,
+    vectors: TeacherVectors,
+    counts: Mapping[str, int],
+) -> dict[str, Any]:
+    """What another run in the same folder must share."""
+    return {
+        "data": {split: {"examples": count, "sha256": sentences.sha256} for split, count in counts.items()},
+        "teacher": {
+            "name": teacher.teacher or str(teacher.teacher_vectors),
+            "width": vectors.width,
+            "sha256": vectors.sha256,
         },
-        facts={
-            "task": "distillation",
-            "source": sentences.name,
-            "vectors": arguments.vectors.name if arguments.vectors is not None else None,
-            "similarity_files": [path.name for path in teacher.similarity_file or []],
-            "shown_examples": shown[:_SHOWN],
-        },
-        shown_texts=[[example[0]] for example in shown[:_SHOWN]],
-        description=f"{sentences.name}, teacher {name}: {told} examples",
-        summary=partial(_summary, width),
-    )
+        "losses": asdict(losses),
+    }
+
+
+def _facts(
+    teacher: TeacherArguments, arguments: ModelArguments, sentences: Sentences, shown: Sequence[Sequence[str]]
+) -> dict[str, Any]:
+    """What the results say of the texts beside their identity."""
+    return {
+        "task": "distillation",
+        "source": sentences.name,
+        "vectors": arguments.vectors.name if arguments.vectors is not None else None,
+        "similarity_files": [path.name for path in teacher.similarity_file or []],
+        "shown_examples": shown,
+    }
 
 
 def _open_sentences(teacher: TeacherArguments, max_train_samples: int | None, progress: bool) -> Sentences:
