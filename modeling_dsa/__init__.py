@@ -16,6 +16,8 @@ from wrapt import register_post_import_hook
 if TYPE_CHECKING:
     from .configuration_dsa import DSAConfig as DSAConfig
     from .encoding.encoder import SentenceEncoder as SentenceEncoder
+    from .explanation.explain import Explanation as Explanation
+    from .explanation.explain import explain as explain
     from .modeling_dsa import DSAClassifierOutput as DSAClassifierOutput
     from .modeling_dsa import DSAForNLI as DSAForNLI
     from .modeling_dsa import DSAForSequenceClassification as DSAForSequenceClassification
@@ -35,9 +37,11 @@ _MODULE_OF_NAME = {
     "DSAModel": "modeling_dsa",
     "DSAModelOutput": "modeling_dsa",
     "DSAPreTrainedModel": "modeling_dsa",
+    "Explanation": "explanation.explain",
     "SentenceEmbeddingPipeline": "pipeline_dsa",
     "SentenceEncoder": "encoding.encoder",
     "ZeroShotSimilarityPipeline": "zero_shot_dsa",
+    "explain": "explanation.explain",
 }
 
 __all__ = [*_MODULE_OF_NAME, "__version__"]

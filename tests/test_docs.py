@@ -40,7 +40,7 @@ LEAVES = {
     "init": ("my-model/model.safetensors", "my-model/tokenizer.json"),
     "encode": ("vectors.npy", "vectors/vectors-000000.parquet"),
     "onnx": ("my-model/onnx/model.onnx", "my-model/onnx/model_quantized.onnx"),
-    "draw": ("attention.png",),
+    "explain": ("attention.png", "attention.html"),
     "train-sample": ("runs/dsa-single-snli/all_results.json", "runs/dsa-single-snli/attention.png"),
     "own-pairs": ("runs/mine/all_results.json",),
     "own": ("runs/reviews/all_results.json", "predictions.jsonl"),

@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import gradio as gr
-from attention_html import CSS, attention_html
 from reading import CannotRead, Reading, find_models, load_model, read, reads_pairs
+
+from modeling_dsa.explanation.html import GRADIO_CSS, attention_html
 
 logger = logging.getLogger(__name__)
 
@@ -166,7 +167,7 @@ def main() -> None:
             button_primary_background_fill_hover="*primary_700",
             block_info_text_color="*neutral_600",
         ),
-        css=PAGE_CSS + CSS,
+        css=PAGE_CSS + GRADIO_CSS,
         ssr_mode=False,
         footer_links=[],
     )

@@ -8,7 +8,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any, cast
 
-from attention_html import ReadSentence
 from transformers import (
     AutoModelForSequenceClassification,
     AutoTokenizer,
@@ -16,7 +15,7 @@ from transformers import (
     PreTrainedTokenizerBase,
 )
 
-from modeling_dsa.explanation.attention import Scores, read_attention
+from modeling_dsa.explanation.attention import Scores, TextAttention, read_attention
 from modeling_dsa.files.model_folder import CONFIG, holds_model, read_config
 
 LONGEST_TEXT = 2_000  # characters of a sentence that are read: a page is not for documents
@@ -32,23 +31,27 @@ class Reading:
 
     Attributes:
         classes: the probability of each class, or a regression's number.
-        sentences: the sentence or the pair, with its attention.
+        sentences: the sentence or the pair by name, with its attention.
         notes: what one must know about them, in sentences.
     """
 
     classes: dict[str, float] | float
-    sentences: list[ReadSentence]
+    sentences: dict[str, TextAttention]
     notes: list[str]
 
     @property
     def iterations(self) -> int:
         """Attentions one after the other, 0 where there is none."""
-        return len(self.sentences[0].weights)
+        return len(self._first.weights)
 
     @property
     def heads(self) -> int:
         """Attentions side by side, 0 where there is none."""
-        return int(self.sentences[0].weights.shape[1])
+        return int(self._first.weights.shape[1])
+
+    @property
+    def _first(self) -> TextAttention:
+        return next(iter(self.sentences.values()))
 
 
 def find_models(folder: Path) -> list[Path]:
@@ -113,16 +116,7 @@ def read(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, first: str,
             notes.append(f"This model reads only the first {len(attention.offsets)} words of the {name.lower()}.")
     if not len(attentions[0].weights):
         notes.append(f"This model has no attention to show: pooling '{model.config.pooling}' does not weigh the words.")
-    sentences = [
-        ReadSentence(
-            name,
-            [attention.text[slice(*offsets)] for offsets in attention.offsets],
-            attention.known,
-            attention.weights,
-        )
-        for name, attention in found.items()
-    ]
-    return Reading(_classes(cast(Scores, scores)), sentences, notes)
+    return Reading(_classes(cast(Scores, scores)), found, notes)
 
 
 def _classes(scores: Scores) -> dict[str, float] | float:

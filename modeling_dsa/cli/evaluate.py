@@ -90,13 +90,15 @@ def run(arguments: argparse.Namespace) -> int:
         if (error.name or "").partition(".")[0] not in ("matplotlib", "scipy", "sklearn"):
             raise
         raise ValueError(f'Evaluation needs {error.name}: pip install "dsa-transformers[evaluation]".') from error
+    from modeling_dsa.files.card_sections import read_card
     from modeling_dsa.files.environment import environment
+    from modeling_dsa.files.hashing import hash_weights
 
     folder: Path = arguments.output
     old_card = None
     if arguments.card:
         folder = Path(arguments.model)
-        old_card = card.read_card(folder)
+        old_card = read_card(folder)
     columns: Sequence[str] | None = arguments.text_column
     pairs = {path: similarity.read_similarity(path, columns, arguments.score_column) for path in arguments.similarity}
     labelled = [
@@ -110,7 +112,7 @@ def run(arguments: argparse.Namespace) -> int:
     results = [*_similarity(model, pairs), *_probes(model, labelled), *classification]
     evaluation = report.Evaluation(
         arguments.model,
-        report.hash_weights(arguments.model),
+        hash_weights(arguments.model),
         model.library,
         arguments.command,
         environment(),

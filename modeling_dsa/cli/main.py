@@ -10,11 +10,11 @@ from typing import NoReturn
 
 from safetensors import SafetensorError
 
-from . import draw, encode, evaluate, init, onnx, predict, push
+from . import encode, evaluate, explain, init, onnx, predict, push
 
 logger = logging.getLogger(__name__)
 
-_VERBS = (init, draw, encode, predict, evaluate, onnx, push)
+_VERBS = (init, encode, predict, explain, evaluate, onnx, push)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -101,11 +101,6 @@ def describe_files(paths: Sequence[Path]) -> list[dict[str, str]]:
     return [{"name": path.name, "sha256": file_hash(path)} for path in paths]
 
 
-def hash_weights(model: str) -> dict[str, str]:
-    """SHA-256 of each file of weights in a model's folder; none of a Hub id."""
-    return {path.name: file_hash(path) for path in sorted(Path(model).glob("*.safetensors"))}
-
-
 def _color(figure: str) -> str:
     # Of Okabe and Ito, which stay apart for every kind of colour vision.
     return {"Spearman correlation": "#0072B2", "Accuracy": "#0072B2"}.get(figure, "#E69F00")

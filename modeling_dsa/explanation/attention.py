@@ -1,19 +1,19 @@
 """Where a model looks in a text: the attention weights of the words that it reads, and its logits."""
 
-from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import groupby
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
-from modeling_dsa.batching_dsa import replace_surrogates
-from modeling_dsa.packing_dsa import pack, split_pairs
 from modeling_dsa.prediction.logits import ScoreFunction, logits_to_scores, score_function
-from modeling_dsa.text.word_rules import word_spans
+
+from .words import find_words
+
+Weights: TypeAlias = npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True)
@@ -28,13 +28,67 @@ class TextAttention:
         weights: Attention weights, the sum of those of a word's pieces; 0 iterations where the pooling has none.
             (iterations, heads, words)
         left_out: How many tokens stand behind `config.max_sentence_tokens`.
+        samples: The weights of the last iteration under samples of a variational model's latent variable; 0 samples
+            where none were asked for. (samples, heads, words)
     """
 
     text: str
     offsets: list[tuple[int, int]]
     known: list[bool]
-    weights: npt.NDArray[np.float32]
+    weights: Weights
     left_out: int
+    samples: Weights
+
+    @property
+    def words(self) -> list[str]:
+        """The words as they were typed."""
+        return [self.text[start:end] for start, end in self.offsets]
+
+    def rows(self, iteration: int) -> "list[AttentionRow]":
+        """Where the model looks in one iteration: all heads together, where there are several, and each of them.
+
+        Together the heads have their sum divided by their number, so that it sums to one like the rest (Lin et al.
+        2017, Section 4.4). Heads that all look alike, as in the first routing iteration, have one row.
+
+        Args:
+            iteration: Counted from 0.
+        """
+        heads = self.weights[iteration]  # (heads, words)
+        if len(heads) == 1:
+            return [self.row(iteration, 0)]
+        together = AttentionRow("all heads", heads.mean(0), _spread(self.samples.mean(1)))
+        if (heads == heads[0]).all():
+            return [together]
+        return [together, *(self.row(iteration, head) for head in range(len(heads)))]
+
+    def row(self, iteration: int, head: int) -> "AttentionRow":
+        """Where one head looks.
+
+        Args:
+            iteration: Counted from 0.
+            head: Counted from 0.
+        """
+        return AttentionRow(f"head {head + 1}", self.weights[iteration, head], _spread(self.samples[:, head]))
+
+
+@dataclass(frozen=True)
+class AttentionRow:
+    """The weights of a text's words in one iteration.
+
+    Attributes:
+        name: Whose they are, such as `head 1`.
+        weights: They sum to one. (words,)
+        spread: Their standard deviation over the samples of a variational model, where there are any. (words,)
+    """
+
+    name: str
+    weights: Weights
+    spread: Weights | None
+
+
+def _spread(samples: Weights) -> Weights | None:
+    """(samples, words) -> (words,)"""
+    return samples.std(0, ddof=1) if len(samples) > 1 else None
 
 
 @dataclass(frozen=True)
@@ -51,9 +105,25 @@ class Scores:
     values: npt.NDArray[Any]
     function: ScoreFunction
 
+    def shown(self) -> list[tuple[str, str]]:
+        """Each label with its value as people read it, the largest first: a probability, or a regression's number."""
+        format_ = ".3g" if self.function == "none" else ".1%"
+        return [(self.labels[index], format(float(self.values[index]), format_)) for index in (-self.values).argsort()]
+
+    @property
+    def decision(self) -> str:
+        """The label with the largest value, and that; of a regression with one number, that alone."""
+        label, value = self.shown()[0]
+        return value if self.function == "none" and len(self.labels) == 1 else f"{label} {value}"
+
 
 def read_attention(
-    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, text: str, text_pair: str | None = None
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    text: str,
+    text_pair: str | None = None,
+    *,
+    samples: int = 0,
 ) -> tuple[list[TextAttention], Scores | None]:
     """Run a model on a text or pair, without dropout; it stays in training mode if it was.
 
@@ -62,69 +132,61 @@ def read_attention(
         tokenizer: The model's.
         text: The text, or the first of a pair. Written as `A [SEP] B` one text can hold a pair.
         text_pair: The second text of a pair.
+        samples: How many samples of its latent variable to draw from a variational model, the same ones each time;
+            any other model has none.
 
     Returns:
         The one or two texts, and the scores of a classifier.
     """
-    texts = [replace_surrogates(part) for part in (text, text_pair) if part is not None]
-    batch = tokenizer(*texts, return_offsets_mapping=True)
-    names = ("input_ids", "attention_mask", "token_type_ids")
-    # Of an empty text transformers would make floats.
-    inputs = {name: torch.tensor([batch[name]], dtype=torch.int64) for name in names}  # (1, tokens)
-    is_read, is_token = _read_tokens(model.config, inputs)
-    was_training = model.training
-    model.train(False)
-    with torch.no_grad():
-        outputs = model(**{name: tensor.to(model.device) for name, tensor in inputs.items()}, output_attentions=True)
-    model.train(was_training)
-    ids, offsets, owners = batch["input_ids"], batch["offset_mapping"], batch.sequence_ids(0)
-    weights = np.zeros((0, 0, len(ids)), np.float32)
-    if outputs.attentions:
-        weights = torch.cat(outputs.attentions).float().cpu().numpy()  # (iterations, heads, tokens)
-    unknown = (tokenizer.unk_token_id, tokenizer.pad_token_id)  # a [PAD] that is typed is a token without a vector
-    attentions = []
-    for number, part in enumerate(texts):
-        own = [index for index, owner in enumerate(owners) if owner == number and is_token[index]]
-        read = [index for index in own if is_read[index]]
-        words = [[read[n] for n in word] for word in _whole_words(part, [offsets[index] for index in read], tokenizer)]
-        attentions.append(
-            TextAttention(
-                part,
-                [(offsets[word[0]][0], offsets[word[-1]][1]) for word in words],
-                [all(ids[index] not in unknown for index in word) for word in words],
-                np.stack([weights[..., word].sum(-1) for word in words], -1) if words else weights[..., :0],
-                len(own) - len(read),
-            )
+    texts = [part for part in (text, text_pair) if part is not None]
+    inputs, found = find_words(model.config, tokenizer, *texts)
+    outputs, sampled = _run(model, {name: tensor.to(model.device) for name, tensor in inputs.items()}, samples)
+    tokens = inputs["input_ids"].shape[1]
+    weights = _as_array(outputs.attentions, tokens)  # (iterations, heads, tokens)
+    weight_samples = _as_array(sampled, tokens) if sampled else weights[:0]  # (samples, heads, tokens)
+    attentions = [
+        TextAttention(
+            part.text,
+            part.offsets,
+            part.known,
+            sum_pieces(weights, part.tokens),
+            part.left_out,
+            sum_pieces(weight_samples, part.tokens),
         )
+        for part in found
+    ]
     return attentions, _scores(model.config, outputs.logits[0]) if "logits" in outputs else None
 
 
-def _whole_words(text: str, offsets: list[tuple[int, int]], tokenizer: PreTrainedTokenizerBase) -> list[list[int]]:
-    """Which tokens make up each word: those that begin inside the same word of the text."""
-    starts = [start for start, _ in word_spans(text, tokenizer.backend_tokenizer.normalizer)]
-    words = groupby(range(len(offsets)), lambda token: bisect_right(starts, offsets[token][0]))
-    return [list(tokens) for _, tokens in words]
+def sum_pieces(weights: Weights, words: list[list[int]]) -> Weights:
+    """Add up what the tokens of each word have. (..., tokens) -> (..., words)"""
+    return np.stack([weights[..., word].sum(-1) for word in words], -1) if words else weights[..., :0]
 
 
-def _read_tokens(config: PreTrainedConfig, inputs: dict[str, torch.Tensor]) -> tuple[list[bool], list[bool]]:
-    """Which tokens of a text the model reads, and which it would read of a text of any length, (tokens,) both."""
-    is_token, is_second = split_pairs(
-        inputs["input_ids"],
-        inputs["attention_mask"],
-        inputs["token_type_ids"],
-        config.pad_token_id,
-        config.sep_token_id,
-    )
-    index, _ = pack(
-        None,
-        is_token,
-        is_second if config.sentences_per_example == 2 else None,
-        deduplicate=False,
-        max_sentence_tokens=config.max_sentence_tokens,
-    )
-    is_read = torch.zeros_like(is_token[0])
-    is_read[index] = True
-    return is_read.tolist(), is_token[0].tolist()
+@torch.no_grad()
+def _run(model: PreTrainedModel, inputs: dict[str, torch.Tensor], samples: int) -> tuple[Any, list[torch.Tensor]]:
+    """What a model gives for a text, and the weights under each sample of its latent variable, (1, heads, tokens)."""
+    pooling: Any = model.base_model.pooling
+    was_training = model.training
+    model.train(False)
+    with torch.random.fork_rng(devices=[] if model.device.type == "cpu" else None):
+        torch.manual_seed(0)
+        outputs = model(**inputs, output_attentions=True)
+        sampled = []
+        if model.config.pooling == "variational":
+            configured = pooling.prediction_samples
+            pooling.prediction_samples = 1  # of several the model gives the mean, where pieces are not yet words
+            sampled = [model(**inputs, output_attentions=True).attentions[0] for _ in range(samples)]
+            pooling.prediction_samples = configured
+    model.train(was_training)
+    return outputs, sampled
+
+
+def _as_array(weights: Sequence[torch.Tensor] | None, tokens: int) -> Weights:
+    """Each (1, heads, tokens) -> (their number, heads, tokens)"""
+    if not weights:
+        return np.zeros((0, 0, tokens), np.float32)
+    return cast(Weights, torch.cat(list(weights)).float().cpu().numpy())
 
 
 def _scores(config: PreTrainedConfig, logits: torch.Tensor) -> Scores:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import io
+import logging
 import os
 import textwrap
-from collections.abc import Sequence
+import warnings
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import matplotlib
 import numpy as np
+from matplotlib import font_manager
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
@@ -19,11 +22,13 @@ from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 from matplotlib.patches import FancyBboxPatch
 from matplotlib.textpath import text_to_path
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from modeling_dsa.files.replacing import replaced_file
 
-from .attention import Scores, read_attention
+from .attention import TextAttention
+from .words import runs_right_to_left
+
+logger = logging.getLogger(__name__)
 
 # Neither date nor version go into the file, so that the same input gives the same bytes.
 _METADATA: dict[str, dict[str, None]] = {
@@ -31,8 +36,8 @@ _METADATA: dict[str, dict[str, None]] = {
     ".svg": {"Date": None, "Creator": None},
     ".pdf": {"CreationDate": None, "Creator": None, "Producer": None},
 }
+_FONT = "DejaVu Sans"  # comes with matplotlib
 _STYLE: dict[Any, Any] = {
-    "font.family": "DejaVu Sans",
     "text.parse_math": False,  # $, _ and \\ are characters like others
     "svg.fonttype": "none",  # text stays text
     "svg.hashsalt": "attention",  # ids do not change from run to run
@@ -41,8 +46,9 @@ _COLOURS = matplotlib.colormaps["Blues"]  # from white to dark in even steps of 
 _BLACK, _GREY, _EDGE, _WHITE = "#1a1a1a", "#666666", "#c4ccd6", "#ffffff"
 
 # All lengths are points; the axes have one unit a point and y downwards.
-_WIDTH, _MARGIN, _HEAD_COLUMN, _GAP = 720.0, 20.0, 52.0, 3.0
-_FEW_TOKENS = 40  # up to here a sentence is drawn large and with its weights
+_WIDTH, _NARROW, _MARGIN, _HEAD_COLUMN, _GAP = 720.0, 480.0, 20.0, 52.0, 3.0  # narrow: a column of several
+_SCALE_WIDTH = 270.0  # with its name
+_FEW_TOKENS = 100  # up to here a sentence is drawn large and with its weights
 _TALLEST_PNG = 60_000  # pixels; the renderer refuses more than 65,535
 
 
@@ -55,6 +61,8 @@ class DrawnSentence:
         offsets: (tokens,) start and end of each token in `text`, in characters.
         weights: (heads, tokens), finite and not negative.
         label: the heading of the sentence, such as `premise` or the predicted class.
+        names: whose each line of weights is; default: `head 1` and so on.
+        spread: (heads, tokens) the weights' standard deviations, where there are any.
 
     Raises:
         ValueError: if the weights are not (heads, tokens), the lengths differ, a weight is negative or not finite, or
@@ -65,6 +73,8 @@ class DrawnSentence:
     offsets: Sequence[tuple[int, int]]
     weights: np.ndarray
     label: str
+    names: Sequence[str] = ()
+    spread: np.ndarray | None = None
 
     def __post_init__(self) -> None:
         """Refuse what cannot be drawn."""
@@ -90,59 +100,50 @@ class DrawnSentence:
 
 
 def drawn_sentences(
-    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, text: str, text_pair: str | None = None
+    texts: Mapping[str, TextAttention], iteration: int = -1, decision: str | None = None
 ) -> list[DrawnSentence]:
-    """Where a model's last attention looks: one sentence, or the two of a pair, for `draw_attention`.
+    """Where a model looks in one iteration: one sentence, or the two of a pair, for `draw_attention`.
 
     Args:
-        model: an encoder or a classifier of this package; a classifier's decision stands in the label.
-        tokenizer: the model's tokenizer.
-        text: the sentence, or the first of a pair.
-        text_pair: the second sentence of a pair.
-
-    Raises:
-        ValueError: if a sentence has no tokens, the model reads pairs and there is none, or the other way round, or its
-            pooling has no attention.
+        texts: By name; with equal numbers of iterations and of heads.
+        iteration: Which one; default: the last, whose weights the vector has.
+        decision: What a classifier says; it stands beside the last name.
     """
-    pairs = model.config.sentences_per_example == 2
-    if text_pair is not None and not pairs:
-        raise ValueError("This model reads single sentences, but two were given: leave out the second.")
-    read, scores = read_attention(model, tokenizer, text, text_pair)
-    for part in read:
-        if not part.offsets:
-            raise ValueError(f"There is no token in the sentence {part.text!r}, so nothing to attend to.")
-        if not len(part.weights):
-            raise ValueError(f"Pooling '{model.config.pooling}' has no attention over the tokens to draw.")
-    labels = ["sentence"] if text_pair is None else ["first sentence", "second sentence"]
-    if scores is not None:
-        if pairs and text_pair is None and tokenizer.sep_token_id not in tokenizer(read[0].text)["input_ids"]:
-            raise ValueError("This model classifies pairs of sentences, but one was given: give the second too.")
-        labels[-1] += f": {_decision(scores)}"
-    return [
-        DrawnSentence(part.text, part.offsets, part.weights[-1], label)
-        for part, label in zip(read, labels, strict=True)
-    ]
+    drawn = []
+    for number, (name, text) in enumerate(texts.items(), start=1):
+        count = len(text.weights)
+        label = name if count == 1 else f"{name}, iteration {range(count)[iteration] + 1} of {count}"
+        if decision is not None and number == len(texts):
+            label += f": {decision}"
+        rows = text.rows(iteration)
+        spread = [row.spread for row in rows if row.spread is not None]
+        drawn.append(
+            DrawnSentence(
+                text.text,
+                text.offsets,
+                np.stack([row.weights for row in rows]),
+                label,
+                [row.name for row in rows],
+                np.stack(spread) if spread else None,
+            )
+        )
+    return drawn
 
 
-def _decision(scores: Scores) -> str:
-    """What a classifier makes of a text, in words."""
-    best = int(scores.values.argmax())
-    if scores.function == "none":
-        return f"{scores.values[best]:.3g}"
-    return f"{scores.labels[best]} {scores.values[best]:.0%}"
-
-
-def draw_attention(sentences: Sequence[DrawnSentence], path: str | os.PathLike[str], title: str | None = None) -> Path:
+def draw_attention(
+    sentences: Sequence[DrawnSentence], path: str | os.PathLike[str], title: str | None = None, columns: int = 1
+) -> Path:
     """Draw the tokens of each sentence as boxes, one line of boxes for each head, shaded by their weights.
 
-    All sentences share one scale, from 0 to the largest weight. One of more than 40 tokens is drawn smaller and without
-    the numbers under them; lines wrap. The same input gives the same
-    bytes.
+    All sentences share one scale, from 0 to the largest weight. One of more than 100 tokens is drawn smaller and
+    without the numbers under them; lines wrap, and run from right to left where the sentence does. The same input gives
+    the same bytes where the same fonts are installed.
 
     Args:
         sentences: in reading order.
         path: where to write; the extension says what: `.png`, `.svg` (with text as text) or `.pdf`. The folder is made.
         title: stands above the picture.
+        columns: how many sentences stand side by side, such as the 2 of a pair.
 
     Returns:
         The path written.
@@ -158,8 +159,16 @@ def draw_attention(sentences: Sequence[DrawnSentence], path: str | os.PathLike[s
         )
     if not sentences:
         raise ValueError(f"{path}: there is nothing to draw, sentences is empty")
-    with matplotlib.rc_context(_STYLE):
-        figure = _draw(sentences, title)
+    written = "".join([title or "", *(sentence.text + sentence.label for sentence in sentences)])
+    families, missing = _find_fonts(set(filter(str.isprintable, written)))
+    if missing:
+        logger.warning(
+            f"No font here has {len(missing)} of the characters, such as {missing[0]!r}, so they are drawn as empty "
+            "boxes: install one that has them, such as Noto, or write .html."
+        )
+    with matplotlib.rc_context(_STYLE | {"font.family": families}), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing")  # that is said above, once
+        figure = _draw(sentences, title, columns)
         buffer = io.BytesIO()
         dpi = min(150.0, _TALLEST_PNG / figure.get_figheight())
         figure.savefig(buffer, format=extension[1:], dpi=dpi, metadata=_METADATA[extension])
@@ -168,74 +177,113 @@ def draw_attention(sentences: Sequence[DrawnSentence], path: str | os.PathLike[s
     return path
 
 
-def _draw(sentences: Sequence[DrawnSentence], title: str | None) -> Figure:
+def _find_fonts(characters: set[str]) -> tuple[list[str], list[str]]:
+    """Names of fonts that have these characters between them, and those that no font here has."""
+    families, missing = [_FONT], characters
+    entries = sorted(font_manager.fontManager.ttflist, key=lambda entry: (entry.name != _FONT, entry.name, entry.fname))
+    for entry in entries:
+        if not missing:
+            break
+        if entry.name.startswith("Last Resort"):  # its glyphs are the empty boxes
+            continue
+        lacks = missing - set(map(chr, font_manager.get_font(entry.fname).get_charmap()))
+        if lacks != missing and entry.name not in families:
+            families.append(entry.name)
+        missing = lacks
+    return families, sorted(missing)
+
+
+def _draw(sentences: Sequence[DrawnSentence], title: str | None, columns: int) -> Figure:
     figure = Figure()
     axes = figure.add_axes((0, 0, 1, 1))
     axes.set_axis_off()
     largest = max(float(np.max(sentence.weights)) for sentence in sentences) or 1.0
     scale = Normalize(0.0, largest)
+    column = _WIDTH if columns == 1 else _NARROW
+    width = columns * column
     y = _MARGIN
     if title is not None:
-        y = _draw_heading(axes, title, size=13, longest=_WIDTH - 2 * _MARGIN - 270, y=y)
+        y = _draw_heading(axes, title, 13, _MARGIN, width - _MARGIN - _SCALE_WIDTH, y)
     y = max(y + 6, 2.4 * _MARGIN)  # below the scale
-    for sentence in sentences:
-        y = _draw_sentence(axes, sentence, scale, y) + 10
+    for start in range(0, len(sentences), columns):
+        bottoms = [
+            _draw_sentence(axes, sentence, scale, number * column + _MARGIN, (number + 1) * column - _MARGIN, y)
+            for number, sentence in enumerate(sentences[start : start + columns])
+        ]
+        y = max(bottoms) + 10
     height = y + _MARGIN / 2
-    figure.set_size_inches(_WIDTH / 72, height / 72)
-    axes.set(xlim=(0, _WIDTH), ylim=(height, 0))
-    _draw_scale(figure, scale, largest, height)
+    figure.set_size_inches(width / 72, height / 72)
+    axes.set(xlim=(0, width), ylim=(height, 0))
+    _draw_scale(figure, scale, largest, width, height)
     return figure
 
 
-def _draw_heading(axes: Axes, text: str, size: float, longest: float, y: float) -> float:
-    """Write bold lines of at most `longest` points from `y` on and return the `y` below them."""
-    for line in textwrap.wrap(text, int(longest / (0.66 * size))):  # 0.66: the usual width of a bold character
-        axes.text(_MARGIN, y, line, size=size, weight="bold", color=_BLACK, va="top")
+def _draw_heading(axes: Axes, text: str, size: float, left: float, right: float, y: float) -> float:
+    """Write bold lines between `left` and `right` from `y` on and return the `y` below them."""
+    for line in textwrap.wrap(text, int((right - left) / (0.66 * size))):  # 0.66: the usual width of a bold character
+        axes.text(left, y, line, size=size, weight="bold", color=_BLACK, va="top")
         y += 1.4 * size
     return y
 
 
-def _draw_sentence(axes: Axes, sentence: DrawnSentence, scale: Normalize, y: float) -> float:
-    """Draw one sentence from `y` on and return the `y` below it."""
+def _draw_sentence(axes: Axes, sentence: DrawnSentence, scale: Normalize, left: float, right: float, y: float) -> float:
+    """Draw one sentence between `left` and `right` from `y` on and return the `y` below it."""
     few = len(sentence.offsets) <= _FEW_TOKENS
     size = 10.0 if few else 7.5
     box = size * 1.8
     line = box + (size * 1.1 if few else _GAP)
-    y = _draw_heading(axes, sentence.label, size=10.5, longest=_WIDTH - 2 * _MARGIN, y=y) + 5
-    boxes = _lay_out(sentence, size)
-    for head, weights in enumerate(np.asarray(sentence.weights, dtype=float), start=1):  # (tokens,)
-        axes.text(_MARGIN, y + box / 2, f"head {head}", size=8, color=_GREY, va="center_baseline")
-        for (token, x, line_number, width), weight in zip(boxes, weights, strict=True):
+    y = _draw_heading(axes, sentence.label, 10.5, left, right, y) + 5
+    numbers = _numbers(sentence) if few else None
+    boxes = _lay_out(sentence, size, left + _HEAD_COLUMN, right, numbers)
+    for head, weights in enumerate(np.asarray(sentence.weights, dtype=float)):  # (tokens,)
+        name = sentence.names[head] if sentence.names else f"head {head + 1}"
+        axes.text(left, y + box / 2, name, size=8, color=_GREY, va="center_baseline")
+        for index, ((token, x, line_number, width), weight) in enumerate(zip(boxes, weights, strict=True)):
             top, centre = y + line_number * line, x + width / 2
-            colour = _COLOURS(scale(weight))
-            axes.add_patch(
-                FancyBboxPatch(
-                    (x, top), width, box, boxstyle="round,pad=0,rounding_size=3", fc=colour, ec=_EDGE, lw=0.6
-                )
-            )
-            light = float(np.dot(colour[:3], (0.299, 0.587, 0.114))) > 0.55
-            axes.text(
-                centre,
-                top + box / 2,
-                token,
-                size=size,
-                color=_BLACK if light else _WHITE,
-                ha="center",
-                va="center_baseline",
-            )
-            if few:
-                axes.text(centre, top + box + 2, f"{weight:.2f}", size=6.5, color=_GREY, ha="center", va="top")
+            _draw_box(axes, token, size, _COLOURS(scale(weight)), (x, top, width, box))
+            if numbers is not None:
+                axes.text(centre, top + box + 2, numbers[head][index], size=6.5, color=_GREY, ha="center", va="top")
         y += (boxes[-1][2] + 1) * line + 4
     return y
 
 
-def _lay_out(sentence: DrawnSentence, size: float) -> list[tuple[str, float, int, float]]:
+def _draw_box(
+    axes: Axes, token: str, size: float, colour: tuple[float, ...], box: tuple[float, float, float, float]
+) -> None:
+    """Draw one token in its box: left, top, width and height."""
+    x, top, width, height = box
+    style = "round,pad=0,rounding_size=3"
+    axes.add_patch(FancyBboxPatch((x, top), width, height, boxstyle=style, fc=colour, ec=_EDGE, lw=0.6))
+    light = float(np.dot(colour[:3], (0.299, 0.587, 0.114))) > 0.55
+    axes.text(
+        x + width / 2,
+        top + height / 2,
+        token,
+        size=size,
+        color=_BLACK if light else _WHITE,
+        ha="center",
+        va="center_baseline",
+    )
+
+
+def _numbers(sentence: DrawnSentence) -> list[list[str]]:
+    """What stands under each box, for each line of weights."""
+    if sentence.spread is None:
+        return [[f"{weight:.2f}" for weight in weights] for weights in sentence.weights]
+    return [
+        [f"{weight:.2f}±{deviation:.2f}" for weight, deviation in zip(weights, deviations, strict=True)]
+        for weights, deviations in zip(sentence.weights, sentence.spread, strict=True)
+    ]
+
+
+def _lay_out(
+    sentence: DrawnSentence, size: float, left: float, right: float, numbers: list[list[str]] | None
+) -> list[tuple[str, float, int, float]]:
     """Break a sentence into lines: for each token what to print, its left edge, its line and its box's width."""
-    font = FontProperties(family="DejaVu Sans", size=size)
-    left, right = _MARGIN + _HEAD_COLUMN, _WIDTH - _MARGIN
+    font, small = (FontProperties(family=matplotlib.rcParams["font.family"], size=points) for points in (size, 6.5))
     x, line_number = left, 0
     boxes = []
-    for start, end in sentence.offsets:
+    for index, (start, end) in enumerate(sentence.offsets):
         token = "".join(character if character.isprintable() else " " for character in sentence.text[start:end])
         room = right - left - size
         length = _length(token, font)
@@ -243,10 +291,14 @@ def _lay_out(sentence: DrawnSentence, size: float) -> list[tuple[str, float, int
             token = token[: int(len(token) * room / length) - 2] + "…"
             length = min(_length(token, font), room)
         width = max(length + size, 2.4 * size)  # room for the weight under a short token
+        if numbers is not None:
+            width = max(width, *(_length(row[index], small) + 2 for row in numbers))
         if x + width > right:
             x, line_number = left, line_number + 1
         boxes.append((token, x, line_number, width))
         x += width + _GAP
+    if runs_right_to_left(sentence.text):
+        return [(token, left + right - x - width, number, width) for token, x, number, width in boxes]
     return boxes
 
 
@@ -254,10 +306,10 @@ def _length(token: str, font: FontProperties) -> float:
     return float(text_to_path.get_text_width_height_descent(token, font, ismath=False)[0])
 
 
-def _draw_scale(figure: Figure, scale: Normalize, largest: float, height: float) -> None:
+def _draw_scale(figure: Figure, scale: Normalize, largest: float, width: float, height: float) -> None:
     """Say at the upper right what the shades mean."""
-    left, top, length, thickness = _WIDTH - _MARGIN - 170, _MARGIN + 2, 160.0, 7.0
-    location = (left / _WIDTH, 1 - (top + thickness) / height, length / _WIDTH, thickness / height)
+    left, top, length, thickness = width - _MARGIN - 170, _MARGIN + 2, 160.0, 7.0
+    location = (left / width, 1 - (top + thickness) / height, length / width, thickness / height)
     bar = figure.colorbar(ScalarMappable(scale, _COLOURS), cax=figure.add_axes(location), orientation="horizontal")
     bar.outline.set(edgecolor=_EDGE, linewidth=0.6)
     ticks = [0.0, largest / 2, largest]

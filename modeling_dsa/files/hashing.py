@@ -8,3 +8,8 @@ def file_hash(path: Path) -> str:
     """SHA-256 of a file, in hexadecimal digits."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def hash_weights(model: str) -> dict[str, str]:
+    """SHA-256 of each file of weights in a model's folder; none of a Hub id."""
+    return {path.name: file_hash(path) for path in sorted(Path(model).glob("*.safetensors"))}

@@ -12,7 +12,7 @@ from sklearn.metrics import accuracy_score
 from transformers import AutoModelForSequenceClassification, AutoTokenizer, pipeline
 
 import modeling_dsa
-from modeling_dsa.explanation.drawing import drawn_sentences
+from modeling_dsa.explanation.explain import explain
 from modeling_dsa.repository_dsa import write_repository_files
 from modeling_dsa.shipped.settings import setting_folder
 from run_glue_style.reporting.model_card import write_card
@@ -81,5 +81,5 @@ def test_its_card_is_what_the_command_writes(tmp_path: Path) -> None:
 def test_it_knows_a_contradiction_and_shows_four_heads() -> None:
     classify = pipeline("text-classification", str(FOLDER))
     assert classify("A man is playing a guitar on stage. [SEP] A man is asleep.")[0]["label"] == "contradiction"
-    drawn = drawn_sentences(classify.model, AutoTokenizer.from_pretrained(FOLDER), "A man is asleep.", "Nobody sings.")
-    assert [sentence.weights.shape for sentence in drawn] == [(4, 5), (4, 3)]
+    explanation = explain(FOLDER, "A man is asleep.", "Nobody sings.")
+    assert [text.weights.shape for text in explanation.texts.values()] == [(2, 4, 5), (2, 4, 3)]

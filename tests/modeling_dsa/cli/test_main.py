@@ -42,7 +42,11 @@ def test_help_needs_no_torch_and_the_rest_no_extra(tmp_path: Path) -> None:
     model = save_system(tmp_path, "nli").folder
     start = ["init", str(tmp_path / "out"), "--vectors", write_inputs(tmp_path).vectors, "--text_columns", "text"]
     start += ["--config", "static-cnn-snli", "--texts"]
-    runs = [[*start, *files], [*start, *files[:-1]], ["draw", str(model), "A man", "a man"]]
+    runs = [
+        [*start, *files],
+        [*start, *files[:-1]],
+        ["explain", str(model), "A man", "a man", "--output", str(tmp_path / "a.png")],
+    ]
     runs += [["predict", str(model), "A man", "a man"]]
     call = [sys.executable, "-c", WITHOUT_EXTRAS, json.dumps(runs)]
     environment = os.environ | {"HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
@@ -68,7 +72,7 @@ def test_help_needs_no_torch_and_the_rest_no_extra(tmp_path: Path) -> None:
             "--seed: '-1' is no whole number from 0 to",
         ),
         (["init", "a", "--vectors", "v", "--texts", "t", "--head", "lm"], "argument --head: invalid choice: 'lm'"),
-        (["draw", "a"], "the following arguments are required: TEXT"),
+        (["explain", "a"], "the following arguments are required: TEXT"),
     ],
 )
 def test_mistakes_of_the_command_line_are_clear(
@@ -80,7 +84,7 @@ def test_mistakes_of_the_command_line_are_clear(
     first, second = capsys.readouterr().err.splitlines()
     assert first.startswith("error: ")
     assert message in first
-    assert re.fullmatch(r"See dsa( init| draw)? --help\.", second)
+    assert re.fullmatch(r"See dsa( init| explain)? --help\.", second)
 
 
 def test_version_and_help(capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,20 +6,13 @@ import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
-from typing import Any
 
 import matplotlib.image
 import matplotlib.pyplot
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from small_models import randomize, small_config
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from modeling_dsa import DSAForNLI, DSAForSequenceClassification, DSAModel
-from modeling_dsa.explanation.drawing import DrawnSentence, draw_attention, drawn_sentences
-from modeling_dsa.text.tokenization import build_tokenizer
+from modeling_dsa.explanation.drawing import DrawnSentence, draw_attention
 
 TEXT = r"A sign says: $5_a costs \alpha $x^2$"
 
@@ -142,122 +135,3 @@ def test_mistakes_in_a_picture_are_clear_and_leave_no_file(tmp_path: Path) -> No
     with pytest.raises(ValueError, match="sentences is empty"):
         draw_attention([], tmp_path / "a.png")
     assert list(tmp_path.iterdir()) == []
-
-
-WORDS = ["a", "man", "is", "asleep", ".", "two", "dogs", "run", "``", "''", "..."]
-HEADS = {"model": DSAModel, "classifier": DSAForSequenceClassification, "nli": DSAForNLI}
-
-
-def attentive(kind: str = "nli", **changes: Any) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    """A small model of random weights with three heads, and its tokenizer."""
-    tokenizer = build_tokenizer(WORDS, lowercase=True)
-    settings = {
-        "vocab_size": len(tokenizer),
-        "num_attention_heads": 3,
-        "sentences_per_example": 2 if kind == "nli" else 1,
-    }
-    return randomize(HEADS[kind](small_config(**(settings | changes)))), tokenizer
-
-
-def tokens_of(row: DrawnSentence) -> list[str]:
-    return [row.text[start:end] for start, end in row.offsets]
-
-
-@pytest.mark.parametrize("kind", ["model", "classifier"])
-def test_what_is_drawn_of_a_sentence_are_the_models_own_attention(kind: str) -> None:
-    model, tokenizer = attentive(kind)
-    text = "  A man\u200b is “asleep”…  zqxv."
-    (found,) = drawn_sentences(model, tokenizer, text)
-    assert tokens_of(found) == ["A", "man", "is", "“", "asleep", "”", "…", "zqxv", "."]
-    assert found.text == text
-    outputs = model.eval()(**tokenizer(text, return_tensors="pt"), output_attentions=True)
-    assert found.weights.shape == (3, 9)
-    np.testing.assert_array_equal(found.weights, outputs.attentions[-1][0].detach())
-    np.testing.assert_allclose(found.weights.sum(1), 1.0, rtol=1e-5)
-    if kind == "classifier":
-        share, number = outputs.logits[0].softmax(-1).max(-1)
-        assert found.label == f"sentence: LABEL_{number} {share:.0%}"
-    else:
-        assert found.label == "sentence"
-
-
-def test_rows_of_a_pair_are_the_models_own_attention() -> None:
-    model, tokenizer = attentive(id2label={0: "yes", 1: "no", 2: "perhaps"})
-    first, second = drawn_sentences(model, tokenizer, "A man is asleep.", "Two dogs run")
-    assert tokens_of(first) == ["A", "man", "is", "asleep", "."]
-    assert tokens_of(second) == ["Two", "dogs", "run"]
-    batch = tokenizer("A man is asleep.", "Two dogs run", return_tensors="pt")
-    outputs = model.eval()(**batch, output_attentions=True)
-    expected = outputs.attentions[-1][0].detach()  # (heads, 5 + separator + 3)
-    np.testing.assert_array_equal(first.weights, expected[:, :5])
-    np.testing.assert_array_equal(second.weights, expected[:, 6:])
-    share, number = outputs.logits[0].softmax(-1).max(-1)
-    assert first.label == "first sentence"
-    assert second.label == f"second sentence: {['yes', 'no', 'perhaps'][number]} {share:.0%}"
-
-
-def test_rows_come_without_dropout_and_leave_the_model_in_training() -> None:
-    model, tokenizer = attentive("classifier", embedding_dropout=0.9, hidden_dropout=0.9)
-    expected = drawn_sentences(model.eval(), tokenizer, "a man is asleep")
-    (found,) = drawn_sentences(model.train(), tokenizer, "a man is asleep")
-    assert model.training
-    np.testing.assert_array_equal(found.weights, expected[0].weights)
-    assert found.label == expected[0].label
-
-
-def test_pair_in_one_text_is_one_row_without_the_separator() -> None:
-    model, tokenizer = attentive()
-    (found,) = drawn_sentences(model, tokenizer, "A man [SEP] two dogs run")
-    assert tokens_of(found) == ["A", "man", "two", "dogs", "run"]
-    pair = drawn_sentences(model, tokenizer, "A man", "two dogs run")
-    np.testing.assert_allclose(found.weights, np.hstack([row.weights for row in pair]), rtol=1e-5)
-
-
-def test_label_of_a_regression_and_of_several_labels() -> None:
-    model, tokenizer = attentive("classifier", num_labels=1, problem_type="regression")
-    (found,) = drawn_sentences(model, tokenizer, "a man")
-    logits = model.eval()(**tokenizer("a man", return_tensors="pt")).logits[0]
-    assert found.label == f"sentence: {logits.item():.3g}"
-    model, tokenizer = attentive("classifier", problem_type="multi_label_classification")
-    (found,) = drawn_sentences(model.eval(), tokenizer, "a man")
-    assert not model.training
-    logits = model(**tokenizer("a man", return_tensors="pt")).logits[0]
-    assert found.label == f"sentence: LABEL_{logits.argmax()} {logits.sigmoid().max():.0%}"
-
-
-@pytest.mark.parametrize(
-    ("kind", "sentences", "message"),
-    [
-        ("model", ("",), "no token in the sentence ''"),
-        ("classifier", (" \n",), "no token in the sentence"),
-        ("nli", ("[SEP]",), r"no token in the sentence '\[SEP\]'"),
-        ("nli", ("a man", ""), "no token in the sentence ''"),
-        ("nli", ("", "a man"), "no token in the sentence ''"),
-        ("nli", ("a man",), "classifies pairs of sentences, but one was given"),
-        ("classifier", ("a man", "a dog"), "reads single sentences, but two were given"),
-    ],
-)
-def test_sentences_that_do_not_fit_are_refused(kind: str, sentences: tuple[str, ...], message: str) -> None:
-    model, tokenizer = attentive(kind)
-    with pytest.raises(ValueError, match=message):
-        drawn_sentences(model, tokenizer, *sentences)
-
-
-@settings(max_examples=30)
-@given(st.text(st.characters(exclude_categories=["Cs"]), max_size=30))
-def test_every_text_gives_a_row_that_can_be_drawn_or_a_clear_error(text: str) -> None:
-    model, tokenizer = attentive("model")
-    try:
-        (found,) = drawn_sentences(model, tokenizer, text)
-    except ValueError as error:
-        assert "There is no token" in str(error)  # noqa: PT017
-        assert tokenizer.tokenize(text) == []
-    else:
-        assert len(found.offsets) == len(tokenizer.tokenize(text))
-
-
-def test_a_pooling_without_attention_is_named() -> None:
-    tokenizer = build_tokenizer(["a", "film"], lowercase=True)
-    model = DSAModel(small_config(encoder="bilstm", hidden_size=6, pooling="last", vocab_size=len(tokenizer)))
-    with pytest.raises(ValueError, match=r"^Pooling 'last' has no attention over the tokens to draw\.$"):
-        drawn_sentences(model, tokenizer, "a film")

@@ -71,7 +71,7 @@ DAMAGES: dict[str, tuple[Callable[[Path], None], str]] = {
 COMMANDS: dict[str, Callable[[Path, Path], list[str]]] = {
     "encode": lambda model, folder: ["encode", str(folder / "in.txt"), str(folder / "out.npy"), "--model", str(model)],
     "predict": lambda model, folder: ["predict", str(model), "A man sleeps.", "He is awake.", "--output", "out.jsonl"],
-    "draw": lambda model, folder: ["draw", str(model), "A man sleeps.", "He is awake.", "--output", "out.png"],
+    "explain": lambda model, folder: ["explain", str(model), "A man sleeps.", "He is awake.", "--output", "out.png"],
     "onnx": lambda model, folder: ["onnx", str(model)],
 }
 LOADERS: dict[str, Callable[[Path], object]] = {

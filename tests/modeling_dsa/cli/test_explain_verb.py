@@ -1,4 +1,4 @@
-"""`dsa draw` from outside: pictures, and every mistake it refuses."""
+"""`dsa explain` from outside: text here, files on demand, and every mistake it refuses."""
 
 import re
 import shutil
@@ -19,22 +19,28 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_draw_writes_a_picture(models: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    path = tmp_path / "new" / "a.svg"
-    assert main(["draw", str(models / "nli"), "A man sleeps.", "The zqxv", "--output", str(path)]) == 0
-    assert caplog.messages == [f"The picture is in {path}."]
-    texts = re.findall(r"<text[^>]*>([^<]+)</text>", path.read_text())
-    assert {"A", "man", "sleeps", "The", "zqxv", "first sentence"} <= set(texts)
-    assert any(re.fullmatch(r"second sentence: (entailment|neutral|contradiction) \d+%", text) for text in texts)
+def test_it_is_shown_here_or_written_to_files(
+    models: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+) -> None:
+    call = ["explain", str(models / "nli"), "A man sleeps.", "The zqxv"]
+    assert main(call) == 0
+    assert re.search(r"Second sentence, routing iteration 2 of 2\nhead 1 The:\d+% zqxv:\d+%\s", capsys.readouterr().out)
+    svg, html = tmp_path / "new" / "a.svg", tmp_path / "a.html"
+    assert main([*call, "--output", str(svg), str(html)]) == 0
+    assert capsys.readouterr().out == ""
+    assert caplog.messages == [f"The explanation is in {path}." for path in (svg, html)]
+    texts = re.findall(r"<text[^>]*>([^<]+)</text>", svg.read_text(encoding="utf-8"))
+    assert {"A", "man", "sleeps", "The", "zqxv", "First sentence, iteration 2 of 2"} <= set(texts)
+    assert re.match(r"(entailment|neutral|contradiction) [\d.]+% · ", texts[0])
+    assert "zqxv" in html.read_text(encoding="utf-8")
 
 
-def test_draw_reads_an_encoder_too(models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert main(["draw", str(models / "encoder"), "A man"]) == 0
-    assert (tmp_path / "attention.png").read_bytes().startswith(b"\x89PNG")
+def test_it_reads_an_encoder_too(models: Path, tmp_path: Path) -> None:
+    assert main(["explain", str(models / "encoder"), "A man", "--output", str(tmp_path / "a.png")]) == 0
+    assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_mistakes_of_draw_are_clear(models: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_mistakes_are_clear(models: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     broken = {}
     for missing in ("tokenizer.json", "model.safetensors", "config.json"):
         broken[missing] = tmp_path / missing.partition(".")[0]
@@ -60,9 +66,9 @@ def test_mistakes_of_draw_are_clear(models: Path, tmp_path: Path, caplog: pytest
         ),
     ]
     for words, message in mistakes:
-        assert main(["draw", *map(str, words), "--output", str(picture)]) == 2
+        assert main(["explain", *map(str, words), "--output", str(picture)]) == 2
         assert message in caplog.messages[-1]
         assert "\n" not in caplog.messages[-1]
-        assert not picture.exists()
-    assert main(["draw", str(models / "nli"), "A", "b", "--output", str(tmp_path / "a.gif")]) == 2
-    assert "a.gif: pictures are written as .png, .svg, .pdf, not .gif" in caplog.messages[-1]
+    assert main(["explain", str(models / "nli"), "A", "b", "--output", str(picture), str(tmp_path / "a.gif")]) == 2
+    assert "a.gif: explanations are written as .html, .png, .svg, .pdf, not .gif" in caplog.messages[-1]
+    assert not picture.exists()

@@ -1,0 +1,154 @@
+"""`dsa explain`: where a model looks, and whether that explains what it decides."""
+
+import argparse
+import itertools
+import logging
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from modeling_dsa.files.model_folder import read_config
+from modeling_dsa.files.replacing import replaced_file, write_json
+
+from .numbers import whole_number
+
+if TYPE_CHECKING:
+    from modeling_dsa.batching_dsa import Text
+
+logger = logging.getLogger(__name__)
+
+EXAMPLES = 500
+
+
+def add_parser(commands: "argparse._SubParsersAction[Any]") -> None:
+    """Add the verb to the command `dsa`."""
+    text = "Show where a model looks in a text or a pair, or measure whether that explains what it decides."
+    parser = commands.add_parser("explain", help=text, description=text, allow_abbrev=False)
+    parser.set_defaults(run=run)
+    parser.add_argument("model", metavar="MODEL", help="Folder or Hub id of a model.")
+    parser.add_argument("text", metavar="TEXT", nargs="?", help="The text, or the first of a pair.")
+    parser.add_argument("text_pair", metavar="TEXT_PAIR", nargs="?", help="The second text of a pair.")
+    parser.add_argument(
+        "--output",
+        type=Path,
+        nargs="+",
+        default=[],
+        metavar="FILE",
+        help="Files to write instead of showing it here: .html, a page that needs nothing else; .png, .svg or .pdf, a "
+        "picture. Of --faithfulness: .json and .png.",
+    )
+    parser.add_argument(
+        "--faithfulness",
+        type=Path,
+        metavar="FILE",
+        help="Texts or pairs, as dsa predict reads them: delete the most attended words and see what becomes of the "
+        "decisions, against random words, gradient x input and integrated gradients.",
+    )
+    parser.add_argument(
+        "--text_column", nargs="+", default=[], metavar="NAME", help="One or two columns of FILE; default: found."
+    )
+    parser.add_argument(
+        "--examples",
+        type=whole_number(1, 10**9),
+        default=EXAMPLES,
+        metavar="N",
+        help="The first N of FILE; default: %(default)s.",
+    )
+    parser.add_argument(
+        "--card",
+        action="store_true",
+        help="Write faithfulness.json and .png into MODEL, a folder, and the figures into its README.md.",
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Show the explanation, or write it.
+
+    Raises:
+        ValueError: A package is missing, the model cannot be loaded or has no attention, a text does not fit it, a file
+            is broken or has an unsupported extension, or options do not go together.
+        OSError: A file is missing or cannot be written.
+    """
+    if arguments.faithfulness is None:
+        if arguments.text is None:
+            raise ValueError("There is nothing to explain: give a text, or a file with --faithfulness.")
+        if arguments.card or arguments.text_column:
+            raise ValueError("--card and --text_column go with --faithfulness.")
+        return _explain_text(arguments)
+    if arguments.text is not None:
+        raise ValueError(f"--faithfulness reads texts from a file: leave out {arguments.text!r}.")
+    return _measure_faithfulness(arguments)
+
+
+def _explain_text(arguments: argparse.Namespace) -> int:
+    from rich.console import Console
+
+    from modeling_dsa.explanation.explain import check_extension, explain
+
+    for path in arguments.output:
+        check_extension(path)
+    read_config(arguments.model)
+    explanation = explain(arguments.model, arguments.text, arguments.text_pair)
+    if not arguments.output:
+        Console().print(explanation)
+    for path in arguments.output:
+        explanation.save(path)
+        logger.info(f"The explanation is in {path}.")
+    return 0
+
+
+def _measure_faithfulness(arguments: argparse.Namespace) -> int:
+    try:
+        from modeling_dsa.explanation import faithfulness_report
+        from modeling_dsa.explanation.faithfulness import check_model, faithfulness
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in ("captum", "matplotlib", "scipy"):
+            raise
+        raise ValueError(f'--faithfulness needs {error.name}: pip install "dsa-transformers[explanation]".') from error
+    from modeling_dsa.files.card_sections import read_card, write_card
+    from modeling_dsa.files.environment import environment
+    from modeling_dsa.files.hashing import file_hash, hash_weights
+    from modeling_dsa.files.loading import load_model_and_tokenizer
+    from modeling_dsa.modeling_dsa import DSAForSequenceClassification
+
+    outputs: list[Path] = arguments.output
+    for path in outputs:
+        if path.suffix.lower() not in (".json", ".png"):
+            raise ValueError(f"{path}: faithfulness is written as .json and .png.")
+    folder = Path(arguments.model)
+    card = read_card(folder) if arguments.card else None
+    texts = _read_texts(arguments)
+    model, tokenizer = load_model_and_tokenizer(arguments.model)
+    check_model(model)
+    report = faithfulness_report.FaithfulnessReport(
+        arguments.model,
+        hash_weights(arguments.model),
+        {"name": arguments.faithfulness.name, "sha256": file_hash(arguments.faithfulness)},
+        arguments.command,
+        environment(),
+        faithfulness(cast(DSAForSequenceClassification, model), tokenizer, texts),
+    )
+    if card is not None:
+        outputs = [*outputs, folder / faithfulness_report.FILE, folder / faithfulness_report.PICTURE]
+    for path in outputs:
+        if path.suffix.lower() == ".json":
+            write_json(report.as_json(), path)
+        else:
+            with replaced_file(path) as beside:
+                report.draw(beside)
+        logger.info(f"The figures are in {path}.")
+    if card is not None:
+        report.update_card(card)
+        write_card(card, folder)
+    print(f"{report.as_markdown()}\n\n{report.verdict}")  # noqa: T201
+    return 0
+
+
+def _read_texts(arguments: argparse.Namespace) -> "list[Text]":
+    """The first examples of the file, texts or pairs as the model reads them."""
+    from modeling_dsa.prediction.texts import open_texts
+
+    if not arguments.faithfulness.is_file():
+        raise FileNotFoundError(f"There is no file {arguments.faithfulness}.")
+    pairs = read_config(arguments.model).get("sentences_per_example") == 2
+    texts = open_texts(str(arguments.faithfulness), None, arguments.text_column, pairs=pairs)
+    return list(itertools.islice(texts, arguments.examples))

@@ -1,0 +1,99 @@
+"""Which tokens of a text a model reads, and which of them make up each word."""
+
+import unicodedata
+from bisect import bisect_right
+from dataclasses import dataclass
+from itertools import groupby
+
+import torch
+from torch import Tensor
+from transformers import PreTrainedConfig, PreTrainedTokenizerBase
+
+from modeling_dsa.batching_dsa import replace_surrogates
+from modeling_dsa.packing_dsa import pack, split_pairs
+from modeling_dsa.text.word_rules import word_spans
+
+
+@dataclass(frozen=True)
+class TextWords:
+    """The words of a text that a model reads.
+
+    Attributes:
+        text: The text; half of a UTF-16 surrogate pair is U+FFFD in it.
+        tokens: The tokens of each word: their indices in the example. (words,)
+        offsets: Start and end in `text` of each word, in characters. (words,)
+        known: Whether all of each word is in the vocabulary. (words,)
+        left_out: How many tokens stand behind `config.max_sentence_tokens`.
+    """
+
+    text: str
+    tokens: list[list[int]]
+    offsets: list[tuple[int, int]]
+    known: list[bool]
+    left_out: int
+
+
+def find_words(
+    config: PreTrainedConfig, tokenizer: PreTrainedTokenizerBase, *texts: str
+) -> tuple[dict[str, Tensor], list[TextWords]]:
+    """Tokenise a text or a pair, and find its words.
+
+    Args:
+        config: The model's.
+        tokenizer: The model's.
+        *texts: One or two. Written as `A [SEP] B` one can hold a pair.
+
+    Returns:
+        What the model takes, (1, tokens) each; and the words of each text.
+    """
+    texts = tuple(map(replace_surrogates, texts))
+    batch = tokenizer(*texts, return_offsets_mapping=True)
+    names = ("input_ids", "attention_mask", "token_type_ids")
+    # Of an empty text transformers would make floats.
+    inputs = {name: torch.tensor([batch[name]], dtype=torch.int64) for name in names}  # (1, tokens)
+    is_read, is_token = _read_tokens(config, inputs)
+    ids, offsets, owners = batch["input_ids"], batch["offset_mapping"], batch.sequence_ids(0)
+    unknown = (tokenizer.unk_token_id, tokenizer.pad_token_id)  # a [PAD] that is typed is a token without a vector
+    found = []
+    for number, text in enumerate(texts):
+        own = [index for index, owner in enumerate(owners) if owner == number and is_token[index]]
+        read = [index for index in own if is_read[index]]
+        words = [[read[n] for n in word] for word in _whole_words(text, [offsets[index] for index in read], tokenizer)]
+        spans = [(offsets[word[0]][0], offsets[word[-1]][1]) for word in words]
+        known = [all(ids[index] not in unknown for index in word) for word in words]
+        found.append(TextWords(text, words, spans, known, len(own) - len(read)))
+    return inputs, found
+
+
+def runs_right_to_left(text: str) -> bool:
+    """Whether the first letter of a text that has a direction says so, as browsers decide for `dir=auto`."""
+    directions = (unicodedata.bidirectional(character) for character in text)
+    return next((found for found in directions if found in ("L", "R", "AL")), "L") != "L"
+
+
+def _whole_words(text: str, offsets: list[tuple[int, int]], tokenizer: PreTrainedTokenizerBase) -> list[list[int]]:
+    """Which tokens make up each word: those that begin inside the same word of the text."""
+    starts = [start for start, _ in word_spans(text, tokenizer.backend_tokenizer.normalizer)]
+    words = groupby(range(len(offsets)), lambda token: bisect_right(starts, offsets[token][0]))
+    return [list(tokens) for _, tokens in words]
+
+
+def _read_tokens(config: PreTrainedConfig, inputs: dict[str, Tensor]) -> tuple[list[bool], list[bool]]:
+    """Which tokens of a text the model reads, and which it would read of a text of any length, (tokens,) both."""
+    is_token, is_second = split_pairs(
+        inputs["input_ids"],
+        inputs["attention_mask"],
+        inputs["token_type_ids"],
+        config.pad_token_id,
+        config.sep_token_id,
+    )
+    index, _ = pack(
+        None,
+        is_token,
+        is_second if config.sentences_per_example == 2 else None,
+        deduplicate=False,
+        max_sentence_tokens=config.max_sentence_tokens,
+    )
+    is_read = torch.zeros_like(is_token[0])
+    is_read[index] = True
+    return is_read.tolist(), is_token[0].tolist()

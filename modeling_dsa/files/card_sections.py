@@ -1,0 +1,53 @@
+"""A model's card, and sections of it that commands write anew each time while all else stays."""
+
+import re
+from pathlib import Path
+from typing import cast
+
+from huggingface_hub import ModelCard
+from yaml import YAMLError
+
+from .replacing import replaced_file
+
+CARD = "README.md"
+
+
+def read_card(folder: Path) -> ModelCard:
+    """Read a model's card.
+
+    Raises:
+        FileNotFoundError: The folder has none.
+        ValueError: Its metadata are broken.
+    """
+    path = folder / CARD
+    if not path.is_file():
+        raise FileNotFoundError(f"{folder} has no {CARD}: --card adds figures to the card of a model's folder.")
+    try:
+        return cast(ModelCard, ModelCard.load(path))
+    except (YAMLError, ValueError) as error:
+        reason = str(error).partition("\n")[0]
+        raise ValueError(f"{path}: the metadata between the --- lines are broken ({reason}): fix them.") from error
+
+
+def put_section(card: ModelCard, command: str, section: str) -> None:
+    """Put a section into a card in place of the one before, or at its end.
+
+    Args:
+        card: What `read_card` gives.
+        command: Whose section it is, such as `dsa evaluate`.
+        section: Its Markdown, with the heading.
+    """
+    start, end = f"<!-- {command}: this section is written anew by each evaluation -->", f"<!-- end of {command} -->"
+    marked = f"{start}\n{section}\n{end}"
+    pattern = re.compile(re.escape(start) + ".*?" + re.escape(end), re.S)
+    text = card.text
+    if pattern.search(text):
+        card.text = pattern.sub(lambda _: marked, text, count=1)
+    else:
+        card.text = f"{text.rstrip()}\n\n{marked}\n"
+
+
+def write_card(card: ModelCard, folder: Path) -> None:
+    """Write a card into a model's folder."""
+    with replaced_file(folder / CARD) as beside:
+        beside.write_text(str(card), encoding="utf-8", newline="")
