@@ -42,7 +42,7 @@ SETTINGS = {
     "dsa-single-snli": "dense CNN, dynamic",
     "static-cnn-snli": "dense CNN, static",
     "kim-cnn-sst2": "Kim's CNN, max",
-    "bilstm-attention-snli": "BiLSTM, structured",
+    "bilstm-structured-1-snli": "BiLSTM, structured",
     "self-attention-fnc1": "pairwise self-attention",
     "vsam-fnc1": "pairwise, variational",
 }

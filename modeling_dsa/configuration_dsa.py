@@ -12,6 +12,7 @@ from .systems_dsa import Encoder, Pooling
 
 if TYPE_CHECKING:
     # Not used here: transformers 4.57 loads this file from a folder with those alone that it imports itself.
+    from .directional_dsa import DirectionalEncoder  # noqa: F401
     from .layers_dsa import dropout  # noqa: F401
     from .packing_dsa import Packing  # noqa: F401
     from .pairwise_dsa import PairwiseSelfAttention  # noqa: F401
@@ -77,7 +78,8 @@ class DSAConfig(DSAConfigFields):
         size = self.sentence_embedding_size
         if self.sentences_per_example == 1:
             return size
-        return sum(1 + self.compared_heads if name == "cosine" else size for name in self.pair_features)
+        sizes = {"cosine": 1 + self.compared_heads, "gated": self.num_attention_heads * self.gated_size}
+        return sum(sizes.get(name, size) for name in self.pair_features)
 
     @property
     def compared_heads(self) -> int:

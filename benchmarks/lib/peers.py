@@ -20,7 +20,8 @@ from transformers import PreTrainedTokenizerBase
 
 from modeling_dsa import DSAConfig, DSAModel
 from modeling_dsa.encoding.encoder import SentenceEncoder
-from modeling_dsa.modeling_dsa import ClassifierLayer, pair_features
+from modeling_dsa.modeling_dsa import ClassifierLayer
+from modeling_dsa.pair_features_dsa import PairFeatures
 from modeling_dsa.text.building import build_model, vocabulary_from_texts
 
 Side: TypeAlias = tuple[Tensor, Tensor]  # ids and mask, each (batch, tokens)
@@ -95,14 +96,14 @@ class PaddedPair(nn.Module):
 
     def __init__(self, encoder: BiLSTMMax | BiLSTMAttention | TransformerMean, config: DSAConfig) -> None:
         super().__init__()
-        self.encoder, self.config = encoder, config
+        self.encoder, self.pair_features = encoder, PairFeatures(config)
         sizes = [len(config.pair_features) * encoder.width, *config.classifier_hidden_sizes]
         layers = [ClassifierLayer(config, *pair) for pair in itertools.pairwise(sizes)]
         self.classifier = nn.Sequential(*layers, nn.Linear(sizes[-1], 3))
 
     def forward(self, first: Side, second: Side) -> Tensor:
         """Ids and mask of both sides, each (batch, tokens) -> (batch, labels)"""
-        logits: Tensor = self.classifier(pair_features(self.encoder(*first), self.encoder(*second), self.config))
+        logits: Tensor = self.classifier(self.pair_features(self.encoder(*first), self.encoder(*second)))
         return logits
 
 

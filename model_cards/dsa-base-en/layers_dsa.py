@@ -129,3 +129,15 @@ class ConvLayer(TokenConv1d):
         tokens = dropout(super().forward(tokens), self.dropout_rate, self.training)
         tokens = F.leaky_relu(tokens, self.negative_slope)
         return tokens if inside is None else tokens * inside.to(tokens.dtype)
+
+
+class DropoutLinear(TokenConv1d):
+    """A linear map with dropout on its input, as in DiSAN's released code."""
+
+    def __init__(self, config: DSAConfigFields, in_size: int, out_size: int, bias: bool = True) -> None:
+        super().__init__(in_size, out_size, bias=bias)
+        self.dropout_rate = config.hidden_dropout
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """(N, in_size) -> (N, out_size)"""
+        return super().forward(dropout(tokens, self.dropout_rate, self.training))

@@ -9,9 +9,9 @@ from torch import nn
 
 _WIDTHS = (
     *("embedding_size", "hidden_size", "first_layer_size", "growth_size", "attention_head_size", "latent_size"),
-    *("attention_hidden_size", "projection_size", "classifier_hidden_sizes"),
+    *("attention_hidden_size", "feedforward_size", "gated_size", "projection_size", "classifier_hidden_sizes"),
 )
-_COUNTS = ("num_hidden_layers", "num_attention_heads", "routing_iterations")
+_COUNTS = ("num_hidden_layers", "num_attention_heads", "encoder_attention_heads", "routing_iterations")
 _MOST = 10_000  # layers, heads or iterations: each is an object of Python
 
 
@@ -48,7 +48,7 @@ def refuse_missing_weights(source: str, missing: Iterable[str], has_head: bool) 
     Raises:
         ValueError: The file lacks weights of what was saved.
     """
-    names = sorted(name for name in missing if has_head or not name.startswith("classifier."))
+    names = sorted(name for name in missing if has_head or not name.startswith(("classifier.", "pair_features.")))
     if names:
         others = f" and {len(names) - 1} more" if len(names) > 1 else ""
         raise ValueError(f"{source}: the file of weights lacks {names[0]}{others}; save or download the model again.")

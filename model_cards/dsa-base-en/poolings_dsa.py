@@ -7,9 +7,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from .config_fields_dsa import DSAConfigFields
-from .layers_dsa import TokenConv1d, convolve, in_blocks
+from .layers_dsa import DropoutLinear, TokenConv1d, convolve, in_blocks
 from .packing_dsa import Packing
-from .pooled_dsa import Pooled, at_least_float32, sum_tokens
+from .pooled_dsa import Pooled, at_least_float32, equal_weights, sum_tokens
 from .systems_dsa import Pooling
 from .variational_dsa import PairwisePooling, VariationalSelfAttention
 
@@ -139,8 +139,15 @@ class MeanPooling(Pooling):
 
     def forward(self, tokens: Tensor, packing: Packing, classes: Tensor | None = None) -> Pooled:
         """(N, d_c) -> vectors (1, U, d_c) and the weights, (1, N)."""
-        weights = packing.softmax(at_least_float32(tokens).new_zeros(1, tokens.shape[0]))
+        weights = equal_weights(tokens, packing)
         return Pooled(sum_tokens(weights, tokens, packing)[None], [weights], packing)
+
+
+def highest(tokens: Tensor, packing: Packing) -> Tensor:
+    """The maximum of each channel over the tokens of a sentence; 0 without tokens. (N, d_c) -> (U, d_c)"""
+    index = packing.sentence_of_token[:, None].expand_as(tokens)
+    lowest = tokens.new_full((packing.lengths.shape[0], tokens.shape[1]), -torch.inf)
+    return lowest.scatter_reduce(0, index, tokens, "amax").masked_fill(packing.lengths[:, None] == 0, 0.0)
 
 
 class MaxPooling(Pooling):
@@ -155,13 +162,10 @@ class MaxPooling(Pooling):
     def forward(self, tokens: Tensor, packing: Packing, classes: Tensor | None = None) -> Pooled:
         """(N, d_c) -> vectors (1, U, d_c) and the weights, (1, N)."""
         sentences = packing.sentence_of_token
-        index = sentences[:, None].expand_as(tokens)
-        lowest = tokens.new_full((packing.lengths.shape[0], tokens.shape[1]), -torch.inf)
-        highest = lowest.scatter_reduce(0, index, tokens, "amax")  # (U, d_c)
-        decides = (tokens.detach() == highest.detach().index_select(0, sentences)).float()  # (N, d_c)
-        ties = decides.new_zeros(highest.shape).index_add_(0, sentences, decides)  # (U, d_c)
+        vectors = highest(tokens, packing)  # (U, d_c)
+        decides = (tokens.detach() == vectors.detach().index_select(0, sentences)).float()  # (N, d_c)
+        ties = decides.new_zeros(vectors.shape).index_add_(0, sentences, decides)  # (U, d_c)
         weights = (decides / ties.index_select(0, sentences)).mean(1)  # (N,)
-        vectors = highest.masked_fill(packing.lengths[:, None] == 0, 0.0)
         return Pooled(vectors[None], [weights[None]], packing)
 
 
@@ -207,12 +211,87 @@ class StructuredSelfAttention(Pooling):
         return Pooled(vectors[None], [weights], packing, penalty=(overlaps - identity).square().sum((0, 2)))
 
 
+class InnerAttention(Pooling):
+    """Self-attention that asks with the sentence's own mean: Liu et al., "Learning Natural Language Inference using
+    Bidirectional LSTM Model and Inner-Attention" (2016), Section 2.1.
+
+    M = tanh(W^y Y + W^h R_ave (x) e_L), alpha = softmax(w^T M), R_att = Y alpha^T, where R_ave is the mean of the
+    states Y. With m heads w is a matrix, and the vector is the concatenation of m sums.
+    """
+
+    description = (
+        "a weighted sum of its words. Inner-attention gives the weights: it compares each word with their mean"
+    )
+
+    def __init__(self, config: DSAConfigFields, in_size: int) -> None:
+        super().__init__(config, in_size)
+        width = config.attention_hidden_size
+        self.hidden = TokenConv1d(in_size, width, bias=False)  # W^y
+        self.query = nn.Linear(in_size, width, bias=False)  # W^h
+        self.score = nn.Linear(width, config.num_attention_heads, bias=False)  # w
+
+    def forward(self, tokens: Tensor, packing: Packing, classes: Tensor | None = None) -> Pooled:
+        """(N, d_c) -> vectors (1, U, m * d_c) and the weights, (m, N)."""
+        queries = self.query(sum_tokens(equal_weights(tokens, packing), tokens, packing))  # (U, width)
+        queries = queries.index_select(0, packing.sentence_of_token)  # (N, width)
+        scores = self.score(torch.tanh(self.hidden(tokens) + queries)).t()  # (m, N)
+        weights = packing.softmax(at_least_float32(scores))
+        return Pooled(sum_tokens(weights, tokens, packing)[None], [weights], packing)
+
+
+class MultiDimensionalPooling(Pooling):
+    """Multi-dimensional source2token self-attention: Shen et al., DiSAN (2017), Eq. 9 and 12.
+
+    f(x_i) = W^T ELU(W^1 x_i + b^1) + b has a softmax over the tokens for every channel, s = sum_i P_i * x_i. Its
+    attention is the mean over the channels.
+    """
+
+    description = "a weighted sum of its words, with weights for every channel from multi-dimensional self-attention"
+    has_heads = False
+
+    def __init__(self, config: DSAConfigFields, in_size: int) -> None:
+        super().__init__(config, in_size)
+        self.hidden = DropoutLinear(config, in_size, in_size)  # W^1 and b^1
+        self.score = DropoutLinear(config, in_size, in_size)  # W and b
+
+    def forward(self, tokens: Tensor, packing: Packing, classes: Tensor | None = None) -> Pooled:
+        """(N, d_c) -> vectors (1, U, d_c) and the mean weights, (1, N)."""
+        scores = self.score(F.elu(self.hidden(tokens)))  # (N, d_c)
+        weights = packing.softmax(at_least_float32(scores).t()).t()  # (N, d_c)
+        vectors = weights.new_zeros(packing.lengths.shape[0], tokens.shape[1])
+        vectors = vectors.index_add(0, packing.sentence_of_token, weights * tokens)  # (U, d_c)
+        return Pooled(vectors.to(tokens.dtype)[None], [weights.mean(1)[None]], packing)
+
+
+class MultiDimensionalMaxPooling(MultiDimensionalPooling):
+    """[source2token; maximum]: the sum under multi-dimensional weights beside the maximum (Im and Cho 2017)."""
+
+    description = (
+        "a weighted sum of its words, with weights for every channel from multi-dimensional self-attention, beside "
+        "their maximum"
+    )
+
+    @classmethod
+    def output_size(cls, config: DSAConfigFields, in_size: int) -> int:
+        """2 * d_c"""
+        return 2 * in_size
+
+    def forward(self, tokens: Tensor, packing: Packing, classes: Tensor | None = None) -> Pooled:
+        """(N, d_c) -> vectors (1, U, 2 * d_c) and the mean weights, (1, N)."""
+        pooled = super().forward(tokens, packing)
+        pooled.vectors = torch.cat([pooled.vectors, highest(tokens, packing)[None]], dim=2)
+        return pooled
+
+
 POOLINGS: dict[str, type[Pooling]] = {
     "mean": MeanPooling,
     "max": MaxPooling,
     "last": LastPooling,
     "static": StaticSelfAttention,
     "structured": StructuredSelfAttention,
+    "inner": InnerAttention,
+    "multi_dimensional": MultiDimensionalPooling,
+    "multi_dimensional_max": MultiDimensionalMaxPooling,
     "dynamic": DynamicSelfAttention,
     "pairwise": PairwisePooling,
     "variational": VariationalSelfAttention,

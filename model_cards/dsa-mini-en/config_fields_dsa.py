@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 
 from .compatibility_dsa import PreTrainedConfig, strict
 
-PAIR_FEATURES = ("first", "second", "difference", "product", "cosine")
+PAIR_FEATURES = ("first", "second", "difference", "signed_difference", "product", "cosine", "gated")
 
 
 class Bound(NamedTuple):
@@ -73,7 +73,7 @@ class DSAConfigFields(PreTrainedConfig):
     )
     hidden_size: int = config_field(
         300,
-        "Width of an encoded token [d_c; 2u for a BiLSTM; all feature maps of Kim's CNN together]. With "
+        "Width of an encoded token [d_c]: both directions (2u for a BiLSTM), all feature maps of Kim's CNN. With "
         'encoder "none" it is `embedding_size`, and this field is not read.',
         COUNT,
     )
@@ -84,13 +84,20 @@ class DSAConfigFields(PreTrainedConfig):
     num_hidden_layers: int = config_field(
         4,
         "Dense layers of a branch after its first layer (so the paper counts L = 4); layers of "
-        "a BiLSTM or of pairwise self-attention.",
+        "any other encoder with layers.",
         COUNT,
     )
     first_layer_size: int = config_field(
         150, "Channels of a dense branch's first layer, whose kernel is 1 [d_1].", COUNT
     )
     growth_size: int = config_field(75, "Channels of each dense layer [d_l].", COUNT)
+    encoder_attention_heads: int = config_field(5, 'Heads in each direction of encoder "distance" [h].', COUNT)
+    distance_weight: float | int = config_field(
+        1.5, 'Encoder "distance": what a score loses for each token between two [alpha].', NOT_NEGATIVE
+    )
+    feedforward_size: int = config_field(
+        1200, 'Width inside the feed-forward network of encoder "distance" [d_ff].', COUNT
+    )
     normalize_tokens: bool = config_field(True, "L2-normalise every encoded token x_i^c.")
     token_norm: float | int = config_field(
         1.0, "Length of a normalised token (1 in the paper). It sets the scale that enters the pooling.", POSITIVE
@@ -147,9 +154,11 @@ class DSAConfigFields(PreTrainedConfig):
     pair_features: list[str] | tuple[str, ...] = config_field(
         ("first", "second", "difference", "product"),
         'What the classifier sees of a pair [p, h], in this order: "first" (p), "second" (h), '
-        '"difference" (|p - h|), "product" (p * h) (these four are heuristic matching), "cosine" (of '
-        "p and h as a whole and, with several heads and no projection, of each head's part of them).",
+        '"difference" (|p - h|), "product" (p * h) (these four are heuristic matching), "signed_difference" '
+        '(p - h), "cosine" (of p and h as a whole and, with several heads and no projection, of each head\'s part of '
+        'them), "gated" (a gated encoder: the product of two linear maps, of each head\'s part of p and of h).',
     )
+    gated_size: int = config_field(600, 'Width of the feature "gated" for each head.', COUNT)
     classifier_hidden_sizes: list[int] | tuple[int, ...] = config_field(
         (300, 300), "Widths of the classifier's hidden layers.", COUNTS
     )
@@ -158,11 +167,16 @@ class DSAConfigFields(PreTrainedConfig):
         "Dropout rate on the input of each hidden layer of the classifier; without any, on that of its last layer.",
         RATE,
     )
+    classifier_batch_norm: bool = config_field(
+        True, "Batch normalisation of the input of each hidden layer of the classifier."
+    )
     batch_norm_eps: float | int = config_field(
         1e-5, "What the classifier's batch normalisation adds to a variance.", POSITIVE
     )
 
-    negative_slope: float | int = config_field(0.01, "Slope of every LeakyReLU below zero.", FINITE)
+    negative_slope: float | int = config_field(
+        0.01, "Slope of every LeakyReLU below zero; 0 makes it a ReLU, 1 leaves it out.", FINITE
+    )
     initializer_scaling: Literal["keep_prob", "dropout_rate", "none"] = config_field(
         "keep_prob",
         "The He initialisation of a layer is multiplied by the square root of its keep probability "
@@ -198,6 +212,8 @@ class DSAConfigFields(PreTrainedConfig):
         if unknown or not self.pair_features:
             what = f"'{unknown[0]}'" if unknown else "none"
             raise ValueError(f"pair_features must be some of {', '.join(PAIR_FEATURES)}, got {what}.")
+        if "gated" in self.pair_features and self.projection_size is not None:
+            raise ValueError("pair_features 'gated' reads each head's part of a vector, which a projection mixes.")
 
 
 __all__ = ["DSAConfigFields", "field_help"]

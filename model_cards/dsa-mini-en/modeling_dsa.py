@@ -15,11 +15,13 @@ from transformers.utils.generic import ModelOutput, can_return_tuple
 
 from .compatibility_dsa import init
 from .configuration_dsa import DSAConfig
+from .directional_dsa import DistanceSelfAttention
 from .encoders_dsa import ENCODERS, DenseCNN
 from .folding_dsa import FoldedDenseCNN
 from .layers_dsa import dropout
 from .loading_dsa import refuse_missing_weights, refuse_nonfinite_weights, refuse_oversized_config
 from .packing_dsa import Packing, pack, split_pairs
+from .pair_features_dsa import PairFeatures
 from .pooled_dsa import Pooled
 from .poolings_dsa import POOLINGS
 from .repository_dsa import automatic_classes, write_repository_files
@@ -120,6 +122,7 @@ class DSAPreTrainedModel(PreTrainedModel):
     # They read each other's weights, or run on lists of tokens that no hook could move between devices.
     _no_split_modules = [kind.__name__ for kind in (*ENCODERS.values(), *POOLINGS.values())] + [
         "ClassifierLayer",
+        "GatedEncoder",
         "WordShortcut",
     ]
 
@@ -152,6 +155,8 @@ class DSAPreTrainedModel(PreTrainedModel):
             for layer in module.layers_from_zero():
                 init.zeros_(layer.weight)
             init.constant_(module.log_std.bias, INITIAL_LOG_STD)
+        elif isinstance(module, DistanceSelfAttention):
+            init.zeros_(module.gate_bias)
         elif isinstance(module, WordShortcut):  # at first the plain mean of the word vectors, as they are
             init.zeros_(module.score)
             init.eye_(module.projection.weight)
@@ -268,7 +273,8 @@ class DSAModel(DSAPreTrainedModel):
     where the config has one.
     """
 
-    _keys_to_ignore_on_load_unexpected = [r"^classifier\."]  # noqa: RUF012  (a head's folder is a model's folder too)
+    # A head's folder is a model's folder too.
+    _keys_to_ignore_on_load_unexpected = [r"^(classifier|pair_features)\."]  # noqa: RUF012
 
     def __init__(self, config: DSAConfig) -> None:
         config.validate_encoder()  # a field that was set since the config was made
@@ -462,14 +468,16 @@ def _sum_by_example(values: Tensor, packing: Packing) -> Tensor:
 
 
 class ClassifierLayer(nn.Linear):
-    """A hidden layer of the classifier: batch normalisation and dropout on its input, then linear and LeakyReLU."""
+    """A hidden layer of the classifier: batch normalisation (where the config has it) and dropout on its input, then
+    linear and LeakyReLU.
+    """
 
     folded_weight: Tensor | None
     folded_bias: Tensor | None
 
     def __init__(self, config: DSAConfig, input_size: int, output_size: int) -> None:
         super().__init__(input_size, output_size)
-        self.norm = nn.BatchNorm1d(input_size, eps=config.batch_norm_eps)
+        self.norm = nn.BatchNorm1d(input_size, eps=config.batch_norm_eps) if config.classifier_batch_norm else None
         self.dropout_rate = config.classifier_dropout
         self.negative_slope = config.negative_slope
         self.register_buffer("folded_weight", None, persistent=False)
@@ -478,6 +486,8 @@ class ClassifierLayer(nn.Linear):
     @torch.no_grad()
     def fold(self) -> None:
         """For prediction: one product instead of batch normalisation and a product."""
+        if self.norm is None:
+            return
         scale = self.norm.weight * (cast(Tensor, self.norm.running_var) + self.norm.eps).rsqrt()
         self.folded_weight = self.weight * scale
         self.folded_bias = self.bias + self.weight @ (self.norm.bias - cast(Tensor, self.norm.running_mean) * scale)
@@ -486,31 +496,9 @@ class ClassifierLayer(nn.Linear):
         """(batch, input_size) -> (batch, output_size)"""
         if self.folded_weight is not None and not torch.is_grad_enabled():
             return F.leaky_relu(F.linear(input, self.folded_weight, self.folded_bias), self.negative_slope)
-        features = dropout(self.norm(input), self.dropout_rate, self.training)
+        features = input if self.norm is None else self.norm(input)
+        features = dropout(features, self.dropout_rate, self.training)
         return F.leaky_relu(super().forward(features), self.negative_slope)
-
-
-def pair_features(first: Tensor, second: Tensor, config: DSAConfig) -> Tensor:
-    """What the classifier sees of pairs (heuristic matching, Section 4.1, and cosines), by `config.pair_features`.
-
-    (batch, width) twice -> (batch, config.classifier_input_size)
-    """
-    parts = []
-    for name in config.pair_features:
-        if name == "first":
-            parts.append(first)
-        elif name == "second":
-            parts.append(second)
-        elif name == "difference":
-            parts.append((first - second).abs())
-        elif name == "product":
-            parts.append(first * second)
-        else:
-            parts.append(F.cosine_similarity(first, second)[:, None])
-            if config.compared_heads:
-                shape = (config.compared_heads, -1)
-                parts.append(F.cosine_similarity(first.unflatten(1, shape), second.unflatten(1, shape), dim=-1))
-    return torch.cat(parts, dim=-1)
 
 
 class DSAForSequenceClassification(DSAPreTrainedModel):
@@ -526,6 +514,7 @@ class DSAForSequenceClassification(DSAPreTrainedModel):
         self.num_labels = cast(int, config.num_labels)
         self.loss_type = "ForSequenceClassification"  # transformers' guess from the class name fails for DSAForNLI
         self.dsa = DSAModel(config)
+        self.pair_features = PairFeatures(config) if config.sentences_per_example == 2 else None
         sizes = [config.classifier_input_size, *config.classifier_hidden_sizes]
         self.classifier = nn.Sequential(
             *(ClassifierLayer(config, *pair) for pair in itertools.pairwise(sizes)),
@@ -613,8 +602,8 @@ class DSAForSequenceClassification(DSAPreTrainedModel):
             pair = (outputs.pooler_output, outputs.second_pooler_output)
             vectors = torch.stack([vector for vector in pair if vector is not None], dim=1)[None]
         features = vectors[:, :, 0].flatten(0, 1)  # (samples * batch, width)
-        if self.config.sentences_per_example == 2:
-            features = pair_features(features, vectors[:, :, 1].flatten(0, 1), self.config)
+        if self.pair_features is not None:
+            features = self.pair_features(features, vectors[:, :, 1].flatten(0, 1))
         if not self.config.classifier_hidden_sizes:
             features = dropout(features, self.config.classifier_dropout, self.training)
         logits: Tensor = self.classifier(features)  # (samples * batch, num_labels)

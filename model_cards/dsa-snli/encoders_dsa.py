@@ -5,10 +5,11 @@ from torch import Tensor, nn
 from transformers.modeling_layers import GradientCheckpointingLayer
 
 from .config_fields_dsa import DSAConfigFields
+from .directional_dsa import DirectionalEncoder, DistanceEncoder
 from .layers_dsa import ConvLayer, dropout, in_blocks, padded_count
 from .packing_dsa import Packing
 from .pairwise_dsa import PairwiseSelfAttention
-from .systems_dsa import Encoder
+from .systems_dsa import Encoder, refuse_odd_size
 
 
 class DenseBranch(GradientCheckpointingLayer):
@@ -143,7 +144,7 @@ class BiLSTM(GradientCheckpointingLayer, Encoder):
 
     def __init__(self, config: DSAConfigFields) -> None:
         super().__init__(config)
-        sizes = [config.embedding_size] + [config.hidden_size] * (config.num_hidden_layers - 1)
+        sizes = [config.embedding_size] + [self.later_input_size(config)] * (config.num_hidden_layers - 1)
         units = config.hidden_size // 2
         self.forwards = nn.ModuleList(nn.LSTM(size, units) for size in sizes)
         self.backwards = nn.ModuleList(nn.LSTM(size, units) for size in sizes)
@@ -152,26 +153,57 @@ class BiLSTM(GradientCheckpointingLayer, Encoder):
     @classmethod
     def validate(cls, config: DSAConfigFields) -> None:
         """Both directions are equally wide."""
-        if config.hidden_size % 2:
-            raise ValueError(f"hidden_size is both directions of encoder 'bilstm' and even, got {config.hidden_size}.")
+        refuse_odd_size(config)
+
+    @staticmethod
+    def later_input_size(config: DSAConfigFields) -> int:
+        """Width of what every layer but the first reads."""
+        return config.hidden_size
+
+    @staticmethod
+    def layer_input(words: Tensor, states: list[Tensor]) -> Tensor:
+        """What a layer reads: the states of the layer below it or, the first, the word vectors.
+
+        (N, d_0) and, of each layer below, (N, d_c) -> (N, width)
+        """
+        return states[-1] if states else words
 
     def forward(self, tokens: Tensor, packing: Packing, output_hidden_states: bool) -> tuple[Tensor, list[Tensor]]:
         """(N, d_0) -> (N, d_c) and, when asked, the tokens after each layer but the last."""
         if torch.compiler.is_exporting() and type(packing.batch_shape[1]) is not int:
             raise ValueError(
-                "torch.export unrolls an LSTM, so encoder 'bilstm' is exported for one number of tokens: leave that "
+                "torch.export unrolls an LSTM, so a recurrent encoder is exported for one number of tokens: leave that "
                 "dimension static."
             )
         rectangles = packing.rectangles()
         last_of_sentence = (packing.offsets + packing.lengths - 1).index_select(0, packing.sentence_of_token)
         mirrored = last_of_sentence - packing.positions  # (N,) the token's index when its sentence is read backwards
-        states = []
+        states: list[Tensor] = []
         for forwards, backwards in zip(self.forwards, self.backwards, strict=True):
-            there = _run_lstm(forwards, tokens, packing, rectangles)  # (N, u)
-            back = _run_lstm(backwards, tokens.index_select(0, mirrored), packing, rectangles).index_select(0, mirrored)
-            tokens = dropout(torch.cat([there, back], dim=1), self.dropout_rate, self.training)  # (N, d_c)
-            states.append(tokens)
-        return tokens, states[:-1] if output_hidden_states else []
+            seen = self.layer_input(tokens, states)  # (N, width)
+            there = _run_lstm(forwards, seen, packing, rectangles)  # (N, u)
+            back = _run_lstm(backwards, seen.index_select(0, mirrored), packing, rectangles).index_select(0, mirrored)
+            states.append(dropout(torch.cat([there, back], dim=1), self.dropout_rate, self.training))  # (N, d_c)
+        return states[-1], states[:-1] if output_hidden_states else []
+
+
+class ResidualBiLSTM(BiLSTM):
+    """Residual stacked BiLSTMs: Nie and Bansal, "Shortcut-Stacked Sentence Encoders for Multi-Domain Inference" (2017).
+
+    Layer i reads the word vectors and the sum of all layers below it, [w_t; h_t^1 + ... + h_t^(i-1)].
+    """
+
+    description = "stacked bidirectional LSTMs with residual connections"
+
+    @staticmethod
+    def later_input_size(config: DSAConfigFields) -> int:
+        """d_0 + d_c"""
+        return config.embedding_size + config.hidden_size
+
+    @staticmethod
+    def layer_input(words: Tensor, states: list[Tensor]) -> Tensor:
+        """(N, d_0) and, of each layer below, (N, d_c) -> (N, d_0 + d_c), of the first layer (N, d_0)"""
+        return torch.cat([words, torch.stack(states).sum(0)], dim=1) if states else words
 
 
 def _run_lstm(lstm: nn.Module, tokens: Tensor, packing: Packing, rectangles: list[tuple[Tensor, Tensor]]) -> Tensor:
@@ -207,5 +239,8 @@ ENCODERS: dict[str, type[Encoder]] = {
     "dense_cnn": DenseCNN,
     "kim_cnn": KimCNN,
     "bilstm": BiLSTM,
+    "residual_bilstm": ResidualBiLSTM,
     "pairwise": PairwiseEncoder,
+    "directional": DirectionalEncoder,
+    "distance": DistanceEncoder,
 }

@@ -45,6 +45,11 @@ def at_least_float32(tensor: Tensor) -> Tensor:
     return tensor.float() if tensor.dtype in (torch.bfloat16, torch.float16) else tensor
 
 
+def equal_weights(tokens: Tensor, packing: Packing) -> Tensor:
+    """The weights of a mean over each sentence. (N, width) -> (1, N)"""
+    return packing.softmax(at_least_float32(tokens).new_zeros(1, tokens.shape[0]))
+
+
 def sum_tokens(weights: Tensor, tokens: Tensor, packing: Packing) -> Tensor:
     """Each head's weighted sum of the same tokens, s = H a. (heads, N), (N, d_c) -> (U, heads * d_c)"""
     return packing.weighted_sum(weights, at_least_float32(tokens)).transpose(0, 1).flatten(1).to(tokens.dtype)

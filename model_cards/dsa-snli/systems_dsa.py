@@ -79,8 +79,8 @@ class Pooling(nn.Module):
         """
         if cls.needs_states and not encoder.has_states:
             raise ValueError(
-                f"pooling '{config.pooling}' takes the last states of encoder 'bilstm'; encoder '{config.encoder}' has "
-                "no states."
+                f"pooling '{config.pooling}' takes the last states of a recurrent encoder, such as 'bilstm'; encoder "
+                f"'{config.encoder}' has no states."
             )
         if not cls.has_heads and config.num_attention_heads != 1:
             raise ValueError(
@@ -89,4 +89,16 @@ class Pooling(nn.Module):
             )
 
 
-__all__ = ["Encoder", "Pooling"]
+def refuse_odd_size(config: DSAConfigFields) -> None:
+    """Both directions of an encoder are equally wide.
+
+    Raises:
+        ValueError: They cannot be.
+    """
+    if config.hidden_size % 2:
+        raise ValueError(
+            f"hidden_size is both directions of encoder '{config.encoder}' and even, got {config.hidden_size}."
+        )
+
+
+__all__ = ["Encoder", "Pooling", "refuse_odd_size"]

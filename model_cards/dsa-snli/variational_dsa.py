@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from .config_fields_dsa import DSAConfigFields
 from .packing_dsa import Packing
 from .pairwise_dsa import PairwiseSelfAttention
-from .pooled_dsa import Pooled, at_least_float32, sum_tokens
+from .pooled_dsa import Pooled, at_least_float32, equal_weights, sum_tokens
 from .systems_dsa import Encoder, Pooling
 
 # Samples disturb a new model's scores by about a fifth. With sigma = 1 they would be noise through most of a short run.
@@ -91,8 +91,7 @@ class PairwisePooling(Pooling):
         """
         if self.latent_of_tokens:
             return pi
-        weights = packing.softmax(at_least_float32(pi).new_zeros(1, pi.shape[0]))
-        return sum_tokens(weights, pi, packing)
+        return sum_tokens(equal_weights(pi, packing), pi, packing)
 
     def attention(self, latents: Tensor, packing: Packing) -> Tensor:
         """a = softmax(tanh(W^z z)). (samples, N or U, latent) -> (samples, m, N)"""

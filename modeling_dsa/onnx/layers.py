@@ -98,11 +98,12 @@ class WindowKimCNN(nn.Module):
 
 
 class OnnxBiLSTM(nn.Module):
-    """[`BiLSTM`] in prediction, by ONNX's own operator: torch.export would unroll an LSTM."""
+    """[`BiLSTM`] or [`ResidualBiLSTM`] in prediction, by ONNX's own operator: torch.export would unroll an LSTM."""
 
     def __init__(self, encoder: Any) -> None:
         super().__init__()
         self.units: int = encoder.forwards[0].hidden_size
+        self.layer_input = encoder.layer_input
         self.layers = nn.ModuleList()
         for pair in zip(encoder.forwards, encoder.backwards, strict=True):
             parts = [  # torch orders the gates i, f, c, o, and ONNX i, o, f, c
@@ -117,8 +118,9 @@ class OnnxBiLSTM(nn.Module):
         rectangles = packing.rectangles()
         index, inside = rectangles[0]  # (sentences, tokens)
         lengths = inside.sum(1).to(torch.int32)
+        found: list[Tensor] = []
         for weights in self.layers:
-            images = F.embedding(index.t(), tokens)  # (tokens, sentences, width)
+            images = F.embedding(index.t(), self.layer_input(tokens, found))  # (tokens, sentences, width)
             length, sentences = images.shape[:2]
             (states,) = torch.onnx.ops.symbolic_multi_out(
                 "LSTM",
@@ -128,12 +130,13 @@ class OnnxBiLSTM(nn.Module):
                 shapes=((length, 2, sentences, self.units),),
             )
             states = states.permute(2, 0, 1, 3).flatten(2)  # (sentences, tokens, 2u)
-            tokens = packing.pack_rectangles(rectangles, [states])
-        return tokens, []
+            found.append(packing.pack_rectangles(rectangles, [states]))
+        return found[-1], []
 
 
 ONNX_ENCODERS: dict[str, type[nn.Module]] = {
     "dense_cnn": WindowDenseCNN,
     "kim_cnn": WindowKimCNN,
     "bilstm": OnnxBiLSTM,
+    "residual_bilstm": OnnxBiLSTM,
 }

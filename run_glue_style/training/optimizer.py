@@ -30,7 +30,14 @@ def make_optimizer(model: PreTrainedModel, recipe: TrainingRecipe) -> torch.opti
         return torch.optim.AdamW(groups, weight_decay=recipe.weight_decay, fused=True)
     if recipe.optimizer == "adam":
         return torch.optim.Adam(groups, weight_decay=recipe.weight_decay, fused=True)
-    return torch.optim.Adadelta(groups, weight_decay=recipe.weight_decay, foreach=True)
+    optimizers: dict[str, type[torch.optim.Optimizer]] = {
+        "adadelta": torch.optim.Adadelta,
+        "adagrad": torch.optim.Adagrad,
+        "rmsprop": torch.optim.RMSprop,
+        "sgd": torch.optim.SGD,
+    }
+    options: dict[str, Any] = {"weight_decay": recipe.weight_decay, "foreach": True}
+    return optimizers[recipe.optimizer](groups, **options)
 
 
 def _parameters_by_rate(model: PreTrainedModel, recipe: TrainingRecipe) -> list[tuple[float, list[Tensor]]]:

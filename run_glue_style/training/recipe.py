@@ -70,8 +70,8 @@ class TrainingRecipe:
     per_device_train_batch_size: int = _option(256, "Examples in a training batch of each process.")
     per_device_eval_batch_size: int = _option(512, "Examples in an evaluation batch of each process.")
     gradient_accumulation_steps: int = _option(1, "Batches whose gradients make one update.")
-    optimizer: Literal["adamw", "adam", "adadelta"] = _option(
-        "adamw", "adam and adadelta add weight_decay to the gradient (L2)."
+    optimizer: Literal["adamw", "adam", "adadelta", "adagrad", "rmsprop", "sgd"] = _option(
+        "adamw", "All but adamw add weight_decay to the gradient (L2)."
     )
     learning_rate: float = _option(1e-3, "Highest learning rate.")
     embedding_learning_rate: float | None = _option(

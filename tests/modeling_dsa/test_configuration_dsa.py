@@ -83,11 +83,17 @@ def test_sentence_embedding_size_is_heads_times_head_size(heads: int, size: int,
         ({"kernel_sizes": [-1]}, "kernel_sizes must be one or more odd numbers, got [-1]."),
         (
             {"pair_features": ["first", "cosinus"]},
-            "pair_features must be some of first, second, difference, product, cosine, got 'cosinus'.",
+            "pair_features must be some of first, second, difference, signed_difference, product, cosine, gated, got "
+            "'cosinus'.",
         ),
         (
             {"pair_features": []},
-            "pair_features must be some of first, second, difference, product, cosine, got none.",
+            "pair_features must be some of first, second, difference, signed_difference, product, cosine, gated, got "
+            "none.",
+        ),
+        (
+            {"pair_features": ["gated"], "projection_size": 5},
+            "pair_features 'gated' reads each head's part of a vector, which a projection mixes.",
         ),
         ({"encoder": "kim_cnn", "kernel_sizes": []}, "kernel_sizes must be one or more numbers from 1, got []."),
         (
@@ -103,15 +109,21 @@ def test_sentence_embedding_size_is_heads_times_head_size(heads: int, size: int,
             "hidden_size is both directions of encoder 'bilstm' and even, got 301.",
         ),
         (
+            {"encoder": "distance", "encoder_attention_heads": 7},
+            "hidden_size is shared out over 7 encoder_attention_heads in each of two directions of encoder 'distance', "
+            "and 300 cannot be.",
+        ),
+        (
             {"pooling": "last"},
-            "pooling 'last' takes the last states of encoder 'bilstm'; encoder 'dense_cnn' has no states.",
+            "pooling 'last' takes the last states of a recurrent encoder, such as 'bilstm'; encoder 'dense_cnn' has no "
+            "states.",
         ),
         *(
             (
                 {"pooling": pooling, "encoder": "bilstm", "num_attention_heads": 2},
                 f"pooling '{pooling}' has no attention heads: leave num_attention_heads at 1, got 2.",
             )
-            for pooling in ("mean", "max", "last")
+            for pooling in ("mean", "max", "last", "multi_dimensional_max")
         ),
         *(
             (
@@ -140,12 +152,11 @@ def test_sentence_embedding_size_is_heads_times_head_size(heads: int, size: int,
         ({"latent": "words"}, "'latent' expected one of ('token', 'sentence'), got words"),
         (
             {"pooling": "median"},
-            "'pooling' expected one of ('mean', 'max', 'last', 'static', 'structured', 'dynamic', 'pairwise', "
-            "'variational'), got median",
+            f"'pooling' expected one of {tuple(POOLINGS)}, got median",
         ),
         (
             {"encoder": "lstm"},
-            "'encoder' expected one of ('none', 'dense_cnn', 'kim_cnn', 'bilstm', 'pairwise'), got lstm",
+            f"'encoder' expected one of {tuple(ENCODERS)}, got lstm",
         ),
         ({"sentences_per_example": 3}, "'sentences_per_example' expected one of (1, 2), got 3"),
         ({"initializer_scaling": "he"}, "'initializer_scaling' expected one of"),

@@ -137,9 +137,10 @@ def test_no_other_encoder_reaches_across_two_sentences(
     torch.testing.assert_close(perturbed[inside], encoded[inside], rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("encoder", ["bilstm", "pairwise"])
+@pytest.mark.parametrize("encoder", ["bilstm", "pairwise", "directional", "distance"])
 def test_every_token_sees_its_whole_sentence(encoder: str) -> None:
-    layers = encoder_of(small_config(encoder=encoder, hidden_size=6, num_hidden_layers=1)).eval()
+    config = small_config(encoder=encoder, hidden_size=6, num_hidden_layers=1, encoder_attention_heads=1)
+    layers = encoder_of(config).eval()
     tokens = torch.randn(20, 6, dtype=torch.float64, requires_grad=True)
     encoded, _ = layers(tokens, packing_of([20]), output_hidden_states=False)
     (gradient,) = torch.autograd.grad(encoded[7].sum(), tokens)
@@ -225,7 +226,7 @@ def test_the_layers_compute_tokens_and_gaps_and_little_else(lengths: list[int]) 
 
 @pytest.mark.parametrize("name", [name for name in ENCODERS if name != "none"])
 def test_dropout_of_the_layers_acts_in_training_only(name: str) -> None:
-    encoder = ENCODERS[name](small_config(encoder=name, hidden_size=6, hidden_dropout=0.5))
+    encoder = ENCODERS[name](small_config(encoder=name, hidden_size=6, hidden_dropout=0.5, encoder_attention_heads=1))
     tokens, packing = torch.randn(9, 6), packing_of([4, 5])
     assert not torch.equal(encoder(tokens, packing, False)[0], encoder(tokens, packing, False)[0])
     encoder.eval()

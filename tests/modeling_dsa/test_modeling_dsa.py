@@ -32,7 +32,7 @@ from torch.utils._pytree import tree_leaves
 from transformers import AutoConfig, AutoModel, AutoModelForSequenceClassification, Trainer, TrainingArguments
 
 from modeling_dsa import DSAConfig, DSAForNLI, DSAForSequenceClassification, DSAModel, DSAPreTrainedModel
-from modeling_dsa.layers_dsa import ConvLayer
+from modeling_dsa.layers_dsa import ConvLayer, DropoutLinear
 from modeling_dsa.modeling_dsa import ClassifierLayer
 from modeling_dsa.variational_dsa import INITIAL_LOG_STD
 
@@ -53,6 +53,8 @@ CASES: dict[str, dict[str, Any]] = {
     "cosine": {"pair_features": ["difference", "product", "cosine"]},
     "cosines of three heads": {"pair_features": ["cosine", "first", "second"], "num_attention_heads": 3},
     "no hidden layer": {"classifier_hidden_sizes": []},
+    "gated": {"pair_features": ["gated", "signed_difference"], "gated_size": 3, "num_attention_heads": 2},
+    "no batch normalisation": {"classifier_batch_norm": False},
     **ENCODER_CASES,
     **POOLING_CASES,
     **PROJECTION_CASES,
@@ -185,10 +187,20 @@ PAPER_COUNTS: dict[str, tuple[dict[str, Any], int]] = {
     ),
     "static-cnn-snli": ({"pooling": "static"}, 2_439_303),
 }
+# Of other papers' systems; docs/pages/papers.md says how they compare with what was published.
+OTHER_COUNTS = {
+    "bilstm-inner-attention-snli": 2_766_403,
+    "disan-snli": 2_344_203,
+    "distance-san-snli": 4_689_003,
+    "lin-snli": 95_155_303,
+    "bilstm-max-snli": 46_893_059,
+    "residual-stacked-snli": 28_992_803,
+}
 
 
 def count_without_table(config: DSAConfig) -> int:
-    model = DSAForNLI(config)
+    with torch.device("meta"):
+        model = DSAForNLI(config)
     return sum(weight.numel() for name, weight in model.named_parameters() if name != "dsa.embed_tokens.weight")
 
 
@@ -198,7 +210,9 @@ def test_the_models_have_the_papers_number_of_parameters(changes: dict[str, Any]
     assert count_without_table(DSAConfig(**settings, **changes)) == count
 
 
-@pytest.mark.parametrize(("name", "count"), [(name, count) for name, (_, count) in PAPER_COUNTS.items()])
+@pytest.mark.parametrize(
+    ("name", "count"), [*((name, count) for name, (_, count) in PAPER_COUNTS.items()), *OTHER_COUNTS.items()]
+)
 def test_the_shipped_configs_have_the_papers_number_of_parameters(name: str, count: int) -> None:
     if not (SHIPPED / name / "config.json").exists():
         pytest.skip(f"configuration/{name} is not there")
@@ -718,7 +732,7 @@ def test_bfloat16_autocast_stays_close(changes: dict[str, Any]) -> None:
         rough = model(**batch, output_attentions=True, labels=torch.zeros(6, dtype=torch.long))
     assert rough.logits.dtype == torch.bfloat16
     torch.testing.assert_close(rough.logits.float(), exact.logits, rtol=0, atol=0.03)
-    torch.testing.assert_close(rough.attentions, exact.attentions, rtol=0, atol=0.02)
+    torch.testing.assert_close(rough.attentions, exact.attentions, rtol=0, atol=0.03)
     rough.loss.backward()
     unread = ("log_std", "posterior", "class_vectors")  # VSAM's, at prediction
     for name, weight in model.named_parameters():
@@ -800,6 +814,10 @@ LAYERS: dict[str, tuple[dict[str, Any], int]] = {
     ),
     "none, pairwise": ({"encoder": "none", "pooling": "pairwise", "num_attention_heads": 30}, 4),
     "none, variational": ({"encoder": "none", "pooling": "variational", "num_attention_heads": 4}, 8),
+    "directional, multi_dimensional": (
+        {"encoder": "directional", "num_hidden_layers": 1, "pooling": "multi_dimensional"},
+        2 * 5 + 2,
+    ),
 }
 
 
@@ -815,7 +833,7 @@ def test_every_layer_of_the_other_systems_has_the_he_initialisation_of_its_dropo
         if isinstance(layer, nn.Linear | nn.Conv1d) and not (
             model.config.pooling == "variational" and name.endswith(gaussians)
         ):
-            keep = 0.8 if isinstance(layer, ConvLayer) else 1
+            keep = 0.8 if isinstance(layer, ConvLayer | DropoutLinear) else 1
             expected = math.sqrt(2 / (1 + 0.01**2) / layer.weight[0].numel() * keep)
             weight = layer.weight.double()
             assert weight.std().item() == pytest.approx(expected, rel=5 / math.sqrt(2 * weight.numel())), name

@@ -1,7 +1,9 @@
 """All models of the family token by token, as an oracle: loops over tokens and heads, no batch, no padding, no mask.
 
 Written from the equations of the papers alone: Yoon, Lee and Lee (2018) for dynamic self-attention, Zhang, Liang and
-Yilmaz (2018) for variational self-attention, Lin et al. (2017) for structured self-attention, Kim (2014) for the CNN.
+Yilmaz (2018) for variational self-attention, Lin et al. (2017) for structured self-attention, Kim (2014) for the CNN,
+Liu et al. (2016) for inner-attention, Nie and Bansal (2017) for residual stacked encoders, Shen et al. (2017) for
+directional and multi-dimensional self-attention, Im and Cho (2017) for distance-based self-attention.
 It shares no code with `modeling_dsa`, only the names and layouts of the weights. Dropout is left out and batch
 normalisation uses its running statistics, as in evaluation.
 """
@@ -70,6 +72,15 @@ def encode_tokens(
     for number in range(config.num_hidden_layers if config.encoder != "none" else 0):
         if config.encoder == "bilstm":
             layers.append(bilstm(weights, f"encoder.{{}}.{number}", layers[-1]))
+        elif config.encoder == "residual_bilstm":
+            seen = [torch.cat([word, *residual_sum(below)]) for word, *below in zip(*layers, strict=True)]
+            layers.append(bilstm(weights, f"encoder.{{}}.{number}", seen))
+        elif config.encoder in ("directional", "distance"):
+            sides = []
+            for side in ("forwards", "backwards"):
+                attend = directional_attention if config.encoder == "directional" else distance_attention
+                sides.append(attend(weights, config, f"encoder.{side}.{number}", layers[-1]))
+            layers.append([torch.cat(states) for states in zip(*sides, strict=True)])
         else:
             layers.append(pairwise_attention(weights, f"encoder.layers.{number}", layers[-1], config.negative_slope))
     return layers[1:-1], layers[-1]
@@ -122,6 +133,11 @@ def bilstm(weights: Weights, name: str, tokens: Sequence[Tensor]) -> list[Tensor
     return [torch.cat(states) for states in zip(there, reversed(back), strict=True)]
 
 
+def residual_sum(states: Sequence[Tensor]) -> list[Tensor]:
+    """Nie and Bansal: h^1 + ... + h^(i-1) of one token, which the first layer does not have."""
+    return [sum(states[1:], states[0])] if states else []
+
+
 def lstm(weights: Weights, name: str, tokens: Sequence[Tensor]) -> list[Tensor]:
     """Hochreiter and Schmidhuber's gates, with the forget gate of Gers et al.: the state h after each token."""
     inputs, input_bias = weights[f"{name}.weight_ih_l0"], weights[f"{name}.bias_ih_l0"]  # (4 * u, in), (4 * u,)
@@ -154,6 +170,64 @@ def pairwise_attention(weights: Weights, name: str, tokens: Sequence[Tensor], sl
     return outputs
 
 
+def one_side(name: str, j: int, tokens: int) -> range:
+    """The tokens before token j, or those after it."""
+    return range(j) if "forwards" in name else range(j + 1, tokens)
+
+
+def elu(x: Tensor) -> Tensor:
+    return torch.where(x > 0, x, x.exp() - 1)
+
+
+def directional_attention(weights: Weights, config: DSAConfig, name: str, tokens: Sequence[Tensor]) -> list[Tensor]:
+    """DiSAN, Eq. 13 to 21, in one direction: softmax_i(5 tanh((W^1 h_i + W^2 h_j + b^1) / 5)) for every channel."""
+    h = [elu(conv_linear(weights, f"{name}.projection", token)) for token in tokens]
+    outputs = []
+    for j in range(len(h)):
+        seen, head = one_side(name, j, len(h)), conv_linear(weights, f"{name}.head", h[j])
+        scores = [5 * ((conv_linear(weights, f"{name}.dependent", h[i]) + head) / 5).tanh() for i in seen]
+        s = weighted_sum(softmax(scores), [h[i] for i in seen], len(h[j]))
+        of_context = conv_linear(weights, f"{name}.fusion.of_context", s)
+        gate = (of_context + conv_linear(weights, f"{name}.fusion.of_token", h[j])).sigmoid()
+        outputs.append(gate * h[j] + (1 - gate) * s)
+    return outputs
+
+
+def distance_attention(weights: Weights, config: DSAConfig, name: str, tokens: Sequence[Tensor]) -> list[Tensor]:
+    """Im and Cho in one direction: heads whose scores fall by alpha |i - j|, a gate, a feed-forward network."""
+    heads, outputs = config.encoder_attention_heads, []
+    projected = [conv_linear(weights, f"{name}.projection", token).chunk(3) for token in tokens]
+    for j, token in enumerate(tokens):
+        seen, contexts = one_side(name, j, len(tokens)), []
+        for head in range(heads):
+            query = projected[j][0].chunk(heads)[head]
+            keys, values = ([projected[i][part].chunk(heads)[head] for i in seen] for part in (1, 2))
+            scores = [
+                query @ key / math.sqrt(len(query)) - config.distance_weight * abs(i - j)
+                for i, key in zip(seen, keys, strict=True)
+            ]
+            contexts.append(weighted_sum(softmax(scores), values, len(query)))
+        s = conv_linear(weights, f"{name}.output", torch.cat(contexts))
+        of_context = conv_linear(weights, f"{name}.gate_of_context", s)
+        of_token = conv_linear(weights, f"{name}.gate_of_token", token)
+        gate = (of_context + of_token + weights[f"{name}.gate_bias"]).sigmoid()
+        u = layer_norm(weights, f"{name}.gate_norm", gate * of_context + (1 - gate) * of_token)
+        expanded = conv_linear(weights, f"{name}.expansion", u).clamp(min=0)
+        outputs.append(layer_norm(weights, f"{name}.norm", u + conv_linear(weights, f"{name}.reduction", expanded)))
+    return outputs
+
+
+def conv_linear(weights: Weights, name: str, x: Tensor) -> Tensor:
+    """A convolution with kernel 1, with or without a bias."""
+    image = weights[f"{name}.weight"][:, :, 0] @ x
+    return image + weights[f"{name}.bias"] if f"{name}.bias" in weights else image
+
+
+def layer_norm(weights: Weights, name: str, x: Tensor) -> Tensor:
+    normalised = (x - x.mean()) / ((x - x.mean()).square().mean() + 1e-5).sqrt()
+    return weights[f"{name}.weight"] * normalised + weights[f"{name}.bias"]
+
+
 # Poolings
 
 
@@ -176,10 +250,14 @@ def pool(weights: Weights, config: DSAConfig, tokens: Sequence[Tensor]) -> tuple
         return [], torch.cat([last[: width // 2], first[width // 2 :]])
     if config.pooling == "max":
         return max_over_time(tokens, width)
+    if config.pooling.startswith("multi_dimensional"):
+        return multi_dimensional(weights, config, tokens, width)
     if config.pooling == "mean":
         attention_heads = [[torch.tensor(1 / len(tokens), dtype=torch.float64) for _ in tokens]]
     elif config.pooling == "structured":
         attention_heads = structured_attention(weights, tokens)
+    elif config.pooling == "inner":
+        attention_heads = inner_attention(weights, tokens, width)
     else:
         means = [mean for mean, _ in prior(weights, config, tokens)]
         attention_heads = latent_attention(weights, config, means, len(tokens))
@@ -197,8 +275,9 @@ def project(weights: Weights, config: DSAConfig, token: Tensor) -> Tensor:
 
 
 def softmax(scores: Sequence[Tensor]) -> list[Tensor]:
+    """Over the tokens; of vectors, for every channel."""
     exponentials = [score.exp() for score in scores]
-    return [exponential / torch.stack(exponentials).sum() for exponential in exponentials]
+    return [exponential / torch.stack(exponentials).sum(0) for exponential in exponentials]
 
 
 def weighted_sum(weights: Sequence[Tensor], values: Sequence[Tensor], size: int) -> Tensor:
@@ -240,11 +319,31 @@ def max_over_time(tokens: Sequence[Tensor], width: int) -> tuple[list[list[list[
     return [[shares]], vector
 
 
+def multi_dimensional(
+    weights: Weights, config: DSAConfig, tokens: Sequence[Tensor], width: int
+) -> tuple[list[list[list[Tensor]]], Tensor]:
+    """DiSAN, Eq. 9 and 12: a softmax over the tokens for every channel; and the maximum behind it where asked for."""
+    hidden = [elu(conv_linear(weights, "pooling.hidden", token)) for token in tokens]
+    a = softmax([conv_linear(weights, "pooling.score", one) for one in hidden])  # [token] -> (d_c,)
+    vector = weighted_sum(a, tokens, width)
+    if config.pooling == "multi_dimensional_max":
+        vector = torch.cat([vector, max_over_time(tokens, width)[1]])
+    return [[[of_token.mean() for of_token in a]]], vector
+
+
 def structured_attention(weights: Weights, tokens: Sequence[Tensor]) -> list[list[Tensor]]:
     """Lin et al.: A = softmax(W_s2 tanh(W_s1 H^T)), [hop][token]."""
     hidden, score = weights["pooling.hidden.weight"][:, :, 0], weights["pooling.score.weight"]  # W_s1, W_s2
     scores = [score @ (hidden @ token).tanh() for token in tokens]  # [token] -> (r,)
     return [softmax([of_word[hop] for of_word in scores]) for hop in range(len(score))]
+
+
+def inner_attention(weights: Weights, tokens: Sequence[Tensor], width: int) -> list[list[Tensor]]:
+    """Liu et al.: alpha = softmax(w^T tanh(W^y y + W^h R_ave)), [head][token]."""
+    mean = sum(tokens, torch.zeros(width, dtype=torch.float64)) / max(len(tokens), 1)
+    asked = weights["pooling.query.weight"] @ mean  # W^h R_ave
+    keys = [weights["pooling.hidden.weight"][:, :, 0] @ token for token in tokens]  # W^y y
+    return [softmax([w @ (key + asked).tanh() for key in keys]) for w in weights["pooling.score.weight"]]
 
 
 def structured_penalty(attention: Sequence[Sequence[Tensor]]) -> Tensor:
@@ -341,18 +440,33 @@ def classify(weights: Weights, config: DSAConfig, *vectors: Tensor) -> Tensor:
             "first": p,
             "second": h,
             "difference": (p - h).abs(),
+            "signed_difference": p - h,
             "product": p * h,
             "cosine": torch.stack(cosines),
         }
+        if "gated" in config.pair_features:
+            of_pair["gated"] = gated_encoder(weights, config.num_attention_heads, p, h)
         features = torch.cat([of_pair[name] for name in config.pair_features])
     count = len(config.classifier_hidden_sizes)
     for layer in range(count):
         norm = f"classifier.{layer}.norm"
-        mean, variance = weights[f"{norm}.running_mean"], weights[f"{norm}.running_var"]
-        normalised = (features - mean) / (variance + config.batch_norm_eps).sqrt()
-        features = weights[f"{norm}.weight"] * normalised + weights[f"{norm}.bias"]
+        if config.classifier_batch_norm:
+            mean, variance = weights[f"{norm}.running_mean"], weights[f"{norm}.running_var"]
+            normalised = (features - mean) / (variance + config.batch_norm_eps).sqrt()
+            features = weights[f"{norm}.weight"] * normalised + weights[f"{norm}.bias"]
         features = leaky_relu(linear(weights, f"classifier.{layer}", features), config.negative_slope)
     return linear(weights, f"classifier.{count}", features)
+
+
+def gated_encoder(weights: Weights, heads: int, p: Tensor, h: Tensor) -> Tensor:
+    """Lin et al., Appendix B: of each head W_fp m_p * W_fh m_h, one behind the other."""
+    first, second = (weights[f"pair_features.gates.{side}.weight"][:, :, 0] for side in ("first", "second"))
+    width, out = len(p) // heads, len(first) // heads
+    factors = []
+    for head in range(heads):
+        part, rows = slice(head * width, (head + 1) * width), slice(head * out, (head + 1) * out)
+        factors.append((first[rows] @ p[part]) * (second[rows] @ h[part]))
+    return torch.cat(factors)
 
 
 def cosine(p: Tensor, h: Tensor) -> Tensor:

@@ -19,7 +19,16 @@ ENCODER_CASES: dict[str, dict[str, Any]] = {
     "no encoder": {"encoder": "none"},
     "kim_cnn": {"encoder": "kim_cnn", "kernel_sizes": [3, 2, 4], "hidden_size": 6},
     "bilstm": {"encoder": "bilstm", "hidden_size": 6},
+    "residual_bilstm": {"encoder": "residual_bilstm", "hidden_size": 4},
     "pairwise encoder": {"encoder": "pairwise"},
+    "directional": {"encoder": "directional", "hidden_size": 6},
+    "distance": {
+        "encoder": "distance",
+        "hidden_size": 8,
+        "encoder_attention_heads": 2,
+        "distance_weight": 0.5,
+        "feedforward_size": 7,
+    },
 }
 POOLING_CASES: dict[str, dict[str, Any]] = {
     "mean": {"pooling": "mean"},
@@ -27,6 +36,9 @@ POOLING_CASES: dict[str, dict[str, Any]] = {
     "last": {"pooling": "last", "encoder": "bilstm", "hidden_size": 6, "num_hidden_layers": 1},
     "static": {"pooling": "static"},
     "structured": {"pooling": "structured", "num_attention_heads": 3, "attention_penalty": 0.3},
+    "inner": {"pooling": "inner", "num_attention_heads": 2},
+    "multi_dimensional": {"pooling": "multi_dimensional"},
+    "multi_dimensional_max": {"pooling": "multi_dimensional_max"},
     "pairwise": {"pooling": "pairwise", "num_attention_heads": 2},
     "pairwise by position": {"pooling": "pairwise", "latent": "sentence", "max_sentence_tokens": 8},
     "variational": {"pooling": "variational"},

@@ -161,7 +161,7 @@ def test_help_is_grouped_and_has_every_option(
         (["--schedule", "plateu"], "--schedule.*invalid choice: 'plateu'.*plateau"),
         (["--cpu", "perhaps"], "--cpu.*perhaps"),
         (["--pooling", "median"], "--pooling.*invalid choice: 'median'.*static.*dynamic"),
-        (["--optimizer", "adagrad"], "--optimizer.*invalid choice: 'adagrad'.*adadelta"),
+        (["--optimizer", "lion"], "--optimizer.*invalid choice: 'lion'.*adadelta"),
         (["--vocab_size", "5"], "no option '--vocab_size'"),
         (["--setting", "dsa-single-sni"], "no setting 'dsa-single-sni'. Did you mean 'dsa-single-snli'"),
         (["--setting", "zzz"], "no setting 'zzz'. There are: "),

@@ -49,7 +49,7 @@ def test_plateau_halves_after_exactly_plateau_patience_checks() -> None:
     assert rates(recipe, 8, losses) == [1e-3] * 3 + [5e-4] * 2 + [2.5e-4] * 2 + [1.25e-4]
 
 
-@pytest.mark.parametrize("optimizer", ["adamw", "adadelta"])
+@pytest.mark.parametrize("optimizer", ["adamw", "adadelta", "adagrad", "rmsprop", "sgd"])
 def test_head_encoder_and_word_table_have_rates_of_their_own(optimizer: Any) -> None:
     model = DSAForNLI(small_config(sentences_per_example=2, freeze_embeddings=False))
     recipe = TrainingRecipe(
