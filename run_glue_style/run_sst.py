@@ -49,7 +49,10 @@ def make_task(arguments: DataArguments) -> Task:
     if name is None and not files:
         raise ValueError("Say what the data are: both --train_file and --validation_file, or --dataset_name.")
     if name is not None and arguments.phrases:
-        raise ValueError("--phrases needs trees: give the treebank's .txt files instead of --dataset_name.")
+        raise ValueError(
+            "--phrases needs trees: give the treebank's .txt files instead of --dataset_name, or --phrases false to "
+            "train on sentences alone, which the papers do not."
+        )
 
     def load() -> DatasetDict:
         if name is not None:

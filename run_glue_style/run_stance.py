@@ -18,7 +18,7 @@ from modeling_dsa import DSAForSequenceClassification
 from run_glue_style.reporting.reporters import REPORTERS
 from run_glue_style.tasks.fnc_score import FNCScore
 from run_glue_style.tasks.metrics import ClassificationMetric
-from run_glue_style.tasks.stance import LABEL_NAMES, STANCE, StanceFiles, check_share, load_stances
+from run_glue_style.tasks.stance import LABEL_NAMES, STANCE, StanceFiles, ValidationBy, check_share, load_stances
 from run_glue_style.tasks.task import Task
 from run_glue_style.training.entry import ReadRun, read_task, run_script
 
@@ -51,7 +51,15 @@ class DataArguments:
     test_bodies: Path | None = field(default=None, metadata={"help": "Their bodies; default: in data_dir."})
     validation_share: float = field(
         default=0.1,
-        metadata={"help": "Share of the training pairs, by whole topics, that is held out to choose the best weights."},
+        metadata={"help": "Share of the training pairs or bodies that is held out to choose the best weights."},
+    )
+    validation_by: ValidationBy = field(
+        default="topics",
+        metadata={
+            "help": "topics: hold out whole topics, so that no text is on both sides, and join unrelated texts anew. "
+            "bodies: hold out bodies with their real pairs, whose headlines may be in the training split too, as the "
+            "organisers' baseline does with a share of 0.2."
+        },
     )
 
 
@@ -75,7 +83,7 @@ def make_task(arguments: DataArguments) -> Task:
         model_class=DSAForSequenceClassification,
         text_columns=("headline", "body"),
         label_names=LABEL_NAMES,
-        load=partial(load_stances, train, test, arguments.validation_share),
+        load=partial(load_stances, train, test, arguments.validation_share, arguments.validation_by),
         source=", ".join(path.name for path in paths.values()),
         default_vectors=None,
         fingerprint=STANCE.fingerprint,

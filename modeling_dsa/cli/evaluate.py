@@ -2,11 +2,13 @@
 
 import argparse
 import logging
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from modeling_dsa.files.replacing import replaced_file, write_json
+from modeling_dsa.files.shown_paths import without_folders
 
 if TYPE_CHECKING:
     from modeling_dsa.evaluation.models import EvaluatedModel
@@ -111,10 +113,10 @@ def run(arguments: argparse.Namespace) -> int:
     classification = _classification(model, arguments)  # first, for its files have not been read yet
     results = [*_similarity(model, pairs), *_probes(model, labelled), *classification]
     evaluation = report.Evaluation(
-        arguments.model,
+        without_folders(arguments.model),
         hash_weights(arguments.model),
         model.library,
-        arguments.command,
+        shlex.join(map(without_folders, shlex.split(arguments.command))),
         environment(),
         results,
     )

@@ -48,10 +48,10 @@ class Evaluation:
     """All results of a model.
 
     Attributes:
-        model: Folder or Hub id.
+        model: Folder or Hub id, without what tells of a machine.
         weights: SHA-256 of each file of weights, where the model is a folder.
         library: What computed the vectors.
-        command: That gave this.
+        command: That gave this, likewise.
         environment: Versions and hardware.
         results: In the order of the command.
     """

@@ -9,6 +9,7 @@ from operator import getitem
 from typing import Any
 
 from .published import PublishedTable
+from .units import mean_and_spread
 
 Run = Mapping[str, Any]
 
@@ -49,7 +50,7 @@ class Comparison:
         for setting, of_setting in runs.items():
             if setting not in parts:
                 raise ValueError(f"There are runs of '{setting}', which is no setting of the table '{table.name}'.")
-            _refuse_differences(setting, of_setting)
+            check_seeds(setting, of_setting)
             other = first.setdefault(parts[setting], setting)
             if of_setting[0]["data"] != runs[other][0]["data"]:
                 raise ValueError(
@@ -80,12 +81,12 @@ class Comparison:
         header = ["system"]
         for column in self.table.columns:
             header += [column, "published"] if column in published else [column]
-        lines = [_line([*header, "runs", "parameters"]), "|---" * (len(header) + 2) + "|"]
+        lines = [_line([*header, "seeds", "parameters"]), "|---" * (len(header) + 2) + "|"]
         for system in self.table.systems:
             cells = [system]
             for column in self.table.columns:
                 cell = self.cell(system, column)
-                cells.append(mean_and_spread(cell.ours) if cell.ours else "–")
+                cells.append(mean_and_spread(cell.ours, self.table.columns[column].metric) if cell.ours else "–")
                 if column in published:
                     cells.append("–" if cell.published is None else f"{cell.published:.{self.table.decimals}f}")
             runs = [self.runs.get(f"{system}-{part}", ()) for part in self.table.parts]
@@ -160,12 +161,6 @@ class Comparison:
         return f"`{' '.join(options)}`" if options else "none"
 
 
-def mean_and_spread(values: Sequence[float]) -> str:
-    """Mean in percent and, for several runs, the standard deviation over them."""
-    mean = f"{100 * statistics.mean(values):.2f}"
-    return mean if len(values) == 1 else f"{mean} ± {100 * statistics.stdev(values):.2f}"
-
-
 def without_options(arguments: Sequence[str], names: Collection[str]) -> list[str]:
     """A command line without these options and their values."""
     kept, dropping = [], False
@@ -177,12 +172,23 @@ def without_options(arguments: Sequence[str], names: Collection[str]) -> list[st
     return kept
 
 
-def _refuse_differences(setting: str, runs: Sequence[Run]) -> None:
-    for run in runs[1:]:
+def check_seeds(name: str, runs: Sequence[Run]) -> None:
+    """Refuse runs that have no mean.
+
+    Args:
+        name: What the runs are of, for messages.
+        runs: Their results.
+
+    Raises:
+        ValueError: Two runs have the same seed, or differ in more than the seed.
+    """
+    for number, run in enumerate(runs[1:], 1):
+        if run["seed"] in [other["seed"] for other in runs[:number]]:
+            raise ValueError(f"Two runs of {name} have the seed {run['seed']}: leave one out.")
         for what in SAME_IN_A_SETTING:
             if run[what] != runs[0][what]:
                 raise ValueError(
-                    f"The runs of {setting} with the seeds {runs[0]['seed']} and {run['seed']} differ in their {what}, "
+                    f"The runs of {name} with the seeds {runs[0]['seed']} and {run['seed']} differ in their {what}, "
                     "so they have no mean: make one of them again."
                 )
 

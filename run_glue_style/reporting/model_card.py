@@ -4,9 +4,10 @@
 """
 
 import argparse
-import json
+import gzip
 import re
 import sys
+import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
@@ -22,6 +23,7 @@ from modeling_dsa.files.replacing import replaced_file
 from modeling_dsa.poolings_dsa import POOLINGS
 from modeling_dsa.shipped.files import CARD_TEMPLATE
 from run_glue_style.training.entry import run_script
+from run_glue_style.training.results import read_results
 
 from .card.kinds import NLI, SENTIMENT, Kind, kind_of, shown_inputs
 from .card.known_data import known_data
@@ -29,6 +31,7 @@ from .card.metadata import card_metadata
 from .card.run_facts import run_facts
 from .card.text import percent, plain, quoted
 from .card.widget import WidgetExample, widget_examples
+from .comparison import check_seeds
 
 PICTURE = "attention.png"
 
@@ -47,6 +50,7 @@ def model_card(
     config: DSAConfig,
     examples: Sequence[WidgetExample] = (),
     picture: str | None = None,
+    other_seeds: Sequence[Mapping[str, Any]] = (),
 ) -> ModelCard:
     """The card of a model.
 
@@ -56,25 +60,30 @@ def model_card(
         config: Its config.
         examples: What it said to some inputs.
         picture: File in its repository with a picture of its attention.
+        other_seeds: The all_results.json of runs that differ from its own in their seed alone; the card shows the mean
+            and the standard deviation over all of them.
 
     Raises:
-        ValueError: `model_id` is no name on the Hub, or `results` are not those of a run of this package.
+        ValueError: `model_id` is no name on the Hub, `results` are not those of a run of this package, or the other
+            runs differ in more than their seed.
     """
     validate_repo_id(model_id)
     _check_results(results)
+    check_seeds("the model and the other seeds", [results, *other_seeds])
     kind = kind_of(config, results)
-    facts = _facts(results, model_id, config, kind) | {"examples": examples, "picture": picture}
+    facts = _facts(results, model_id, config, kind, other_seeds) | {"examples": examples, "picture": picture}
     card_data = card_metadata(results, facts, kind, examples)
     card: ModelCard = ModelCard.from_template(card_data, template_path=str(CARD_TEMPLATE), **facts)
     return card
 
 
-def write_card(folder: Path, model_id: str) -> Path:
+def write_card(folder: Path, model_id: str, other_seeds: Sequence[Mapping[str, Any]] = ()) -> Path:
     """Write the card of a model's folder, README.md, from its config.json and, if it has them, results and weights.
 
     Args:
         folder: A saved model.
         model_id: As in `model_card`.
+        other_seeds: As in `model_card`.
 
     Returns:
         The card's file.
@@ -93,32 +102,48 @@ def write_card(folder: Path, model_id: str) -> Path:
         model, tokenizer = load_model_and_tokenizer(folder)
         examples = widget_examples(cast(DSAForSequenceClassification, model), tokenizer, inputs)
     picture = PICTURE if (folder / PICTURE).is_file() else None
-    card = model_card(results, model_id=model_id, config=config, examples=examples, picture=picture)
+    card = model_card(
+        results, model_id=model_id, config=config, examples=examples, picture=picture, other_seeds=other_seeds
+    )
     return _write(card, folder / "README.md")
 
 
 def main() -> None:
     """Read the command line and write a card."""
     parser = argparse.ArgumentParser(description="Write a model's card from its results.", allow_abbrev=False)
-    parser.add_argument("source", type=Path, help="A model's folder, or an all_results.json without its model.")
+    parser.add_argument(
+        "source", type=Path, help="A model's folder, or an all_results.json (or .json.gz) without its model."
+    )
     parser.add_argument("--model_id", required=True, metavar="ORG/NAME", help="Name of the model on the Hub.")
     parser.add_argument("--output", type=Path, metavar="FILE", help="Card of an all_results.json.")
+    parser.add_argument(
+        "--other_seeds",
+        type=Path,
+        nargs="+",
+        default=[],
+        metavar="FILE",
+        help="The all_results.json of runs that differ in their seed alone: the card shows mean and spread over all.",
+    )
     arguments = parser.parse_args()
     source: Path = arguments.source
+    other_seeds = [_read_results(path) for path in arguments.other_seeds]
     if source.is_dir():
         if arguments.output is not None:
             parser.error("a model's card is the README.md of its folder: leave out --output")
-        path = write_card(source, arguments.model_id)
+        path = write_card(source, arguments.model_id, other_seeds)
     else:
         if arguments.output is None:
             parser.error("an all_results.json has no folder for its card: give --output")
         results = _read_results(source)
         config = DSAConfig.from_dict(results["model"])
-        path = _write(model_card(results, model_id=arguments.model_id, config=config), arguments.output)
+        card = model_card(results, model_id=arguments.model_id, config=config, other_seeds=other_seeds)
+        path = _write(card, arguments.output)
     print(f"The card is in {path}.")  # noqa: T201  (this is the command's answer)
 
 
-def _facts(results: Mapping[str, Any], model_id: str, config: DSAConfig, kind: Kind) -> dict[str, Any]:
+def _facts(
+    results: Mapping[str, Any], model_id: str, config: DSAConfig, kind: Kind, other_seeds: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
     """All that the template reads, beside the metadata, the examples and the picture."""
     vectors = str(results.get("vectors") or "")
     known = known_data(results)
@@ -143,7 +168,7 @@ def _facts(results: Mapping[str, Any], model_id: str, config: DSAConfig, kind: K
         "quoted": quoted,
         "percent": percent,
     }
-    return facts | (run_facts(results, known) if results else {})
+    return facts | (run_facts(results, known, other_seeds) if results else {})
 
 
 def _shown_labels(config: DSAConfig) -> str:
@@ -164,8 +189,8 @@ def _check_results(results: Mapping[str, Any], name: str = "results") -> None:
 
 def _read_results(path: Path) -> dict[str, Any]:
     try:
-        results = json.loads(path.read_text(encoding="utf-8"))
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        results = read_results(path)
+    except (ValueError, gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise ValueError(f"{path} is not JSON ({error}): give an all_results.json.") from error
     if not isinstance(results, dict):
         raise ValueError(f"{path} holds no object: give an all_results.json.")

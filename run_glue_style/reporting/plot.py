@@ -9,11 +9,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from .comparison import Comparison
+from .pictures import BLUE, VERMILION, save_picture
 
-# Blue and vermilion of Okabe and Ito stay apart for every kind of colour vision; the shapes differ too.
-_OURS: dict[str, Any] = {"color": "#0072B2", "marker": "o", "linestyle": "none", "capsize": 4, "label": "ours"}
+# The shapes differ too.
+_OURS: dict[str, Any] = {"color": BLUE, "marker": "o", "linestyle": "none", "capsize": 4, "label": "ours"}
 _PUBLISHED: dict[str, Any] = {
-    "color": "#D55E00",
+    "color": VERMILION,
     "marker": "D",
     "linestyle": "none",
     "fillstyle": "none",
@@ -24,7 +25,7 @@ _APART = 0.12  # of the two marks of a system, in rows
 
 
 def draw_comparison(comparison: Comparison, path: Path) -> None:
-    """Draw it as a PNG."""
+    """Draw it as a PNG and as an SVG; `path` has no extension."""
     systems = list(comparison.table.systems)
     columns = [
         column
@@ -43,7 +44,7 @@ def draw_comparison(comparison: Comparison, path: Path) -> None:
     first.set_ylim(len(systems) - 0.5, -0.5)  # the first system on top
     figure.legend(*first.get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False)
     figure.suptitle(comparison.title(), fontsize=10, wrap=True)
-    figure.savefig(path, format="png", dpi=150, metadata={"Software": None})  # the same figures give the same bytes
+    save_picture(figure, path)
 
 
 def _draw_panel(panel: Axes, comparison: Comparison, column: str) -> None:

@@ -50,6 +50,21 @@ class PublishedWith:
 
 
 @dataclass(frozen=True)
+class Cost:
+    """What a paper says of a system's accuracy and cost.
+
+    Attributes:
+        accuracy: On the test split, in percent.
+        parameters: Trained ones, in millions.
+        epoch_seconds: Of an epoch of training; None where the paper does not say.
+    """
+
+    accuracy: float
+    parameters: float
+    epoch_seconds: float | None = None
+
+
+@dataclass(frozen=True)
 class PublishedTable:
     """A paper's table, and how to make it again.
 
@@ -67,6 +82,7 @@ class PublishedTable:
         columns: Columns by name, in order.
         systems: Rows by name, in order; the setting of a row and a part is called `<system>-<part>`.
         note: What else a reader must know.
+        costs: Of the paper's systems, by their names there; also of those that have no row here.
     """
 
     name: str
@@ -82,6 +98,7 @@ class PublishedTable:
     columns: Mapping[str, Column]
     systems: Mapping[str, System]
     note: str = ""
+    costs: Mapping[str, Cost] = field(default_factory=dict)
 
     def parts_of_settings(self) -> dict[str, str]:
         """The part of each setting, system by system."""
@@ -98,4 +115,5 @@ def read_published(name: str) -> PublishedTable:
     entries["published_with"] = PublishedWith(**entries["published_with"])
     entries["columns"] = {column: Column(**values) for column, values in entries["columns"].items()}
     entries["systems"] = {system: System(**values) for system, values in entries["systems"].items()}
+    entries["costs"] = {called: Cost(**values) for called, values in entries.get("costs", {}).items()}
     return PublishedTable(name=name, **entries)

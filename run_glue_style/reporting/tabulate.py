@@ -1,8 +1,8 @@
 """Write a folder of runs as one table: `python -m run_glue_style.reporting.tabulate results/snli`.
 
 Each run is a file FOLDER/ROW/NAME.json, an all_results.json; the files of one ROW are its seeds. The table goes to
-FOLDER/table.md. A folder of `run_grid`, which has a grid.yaml, gets the grid's table instead, and one of `reproduce`,
-which has a table.json, the paper's; both with table.json and plots.
+FOLDER/table.md. A folder of `run_grid`, which has a grid.yaml, gets the grid's table instead, one of `reproduce`, which
+has a table.json, the paper's, both with table.json and plots, and one of `attention_entropy` its own.
 """
 
 import argparse
@@ -13,12 +13,15 @@ from pathlib import Path
 from typing import Any
 
 from modeling_dsa.files.replacing import filled_folder, replaced_file, write_json
+from run_glue_style.training.results import read_results
 
-from .comparison import Comparison, mean_and_spread
+from .comparison import Comparison
+from .entropy_plot import ENTROPY, entropy_table, write_entropy
 from .grid.definition import read_grid
 from .grid.table import GRID, GridTable
 from .plot import draw_comparison
 from .published import read_published
+from .units import mean_and_spread
 
 
 def read_rows(folder: Path) -> dict[str, list[dict[str, Any]]]:
@@ -29,7 +32,7 @@ def read_rows(folder: Path) -> dict[str, list[dict[str, Any]]]:
     """
     rows: dict[str, list[dict[str, Any]]] = {}
     for path in sorted(folder.glob("*/*.json")):
-        rows.setdefault(path.parent.name, []).append(json.loads(path.read_text(encoding="utf-8")))
+        rows.setdefault(path.parent.name, []).append(read_results(path))
     if not rows:
         raise ValueError(f"{folder} has no runs: put each all_results.json at {folder}/ROW/NAME.json.")
     return rows
@@ -38,7 +41,7 @@ def read_rows(folder: Path) -> dict[str, list[dict[str, Any]]]:
 def as_markdown(rows: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
     """The table, best validation accuracy first."""
     splits = list(next(iter(rows.values()))[0]["metrics"])
-    lines = [f"| row | runs | {' | '.join(f'{name} accuracy' for name in splits)} | parameters | epochs | minutes |"]
+    lines = [f"| row | seeds | {' | '.join(f'{name} accuracy' for name in splits)} | parameters | epochs | minutes |"]
     lines.append("|---|---|" + "---|" * (len(splits) + 3))
 
     def first_accuracy(row: str) -> float:
@@ -46,7 +49,9 @@ def as_markdown(rows: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
 
     for row in sorted(rows, key=first_accuracy, reverse=True):
         runs = rows[row]
-        accuracies = (mean_and_spread([run["metrics"][name]["accuracy"] for run in runs]) for name in splits)
+        accuracies = (
+            mean_and_spread([run["metrics"][name]["accuracy"] for run in runs], "accuracy") for name in splits
+        )
         minutes = statistics.mean(run["train_seconds"] for run in runs) / 60
         lines.append(
             f"| {row} | {len(runs)} | {' | '.join(accuracies)} | {runs[0]['trained_parameters']:,} "
@@ -79,11 +84,17 @@ def read_grid_table(folder: Path) -> GridTable | None:
 
 
 def write_comparison(comparison: Comparison, folder: Path) -> None:
-    """Write table.md, table.json and plot.png."""
+    """Write table.md, table.json, plot.png and plot.svg."""
     with filled_folder(folder) as beside:
         (beside / "table.md").write_text(comparison.as_markdown(), encoding="utf-8")
         write_json(comparison.as_json(), beside / "table.json")
-        draw_comparison(comparison, beside / "plot.png")
+        draw_comparison(comparison, beside / "plot")
+
+
+def read_entropy(folder: Path) -> dict[str, Any] | None:
+    """What `attention_entropy` found in this folder; None in others."""
+    path = folder / ENTROPY
+    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
 
 
 def table_of(folder: Path) -> str:
@@ -92,6 +103,8 @@ def table_of(folder: Path) -> str:
     Raises:
         ValueError: The folder has no runs, or they do not fit into one table.
     """
+    if (entropy := read_entropy(folder)) is not None:
+        return entropy_table(entropy)
     grid = read_grid_table(folder)
     if grid is not None:
         return grid.as_markdown()
@@ -106,10 +119,13 @@ def main() -> None:
     folder = parser.parse_args().folder
     try:
         table, grid = table_of(folder), read_grid_table(folder)
-        comparison = None if grid is not None else read_comparison(folder)
+        entropy = read_entropy(folder)
+        comparison = None if grid is not None or entropy is not None else read_comparison(folder)
     except ValueError as error:
         parser.error(str(error))
-    if grid is not None:
+    if entropy is not None:
+        write_entropy(entropy, folder)
+    elif grid is not None:
         grid.write()
     elif comparison is None:
         with replaced_file(folder / "table.md") as beside:

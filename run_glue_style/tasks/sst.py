@@ -61,7 +61,10 @@ def load_sst_files(files: Mapping[str, Path], classes: Classes, phrases: bool = 
         if file_extension(path) == ".txt":
             reader = partial(_read_trees, classes=classes, phrases=wants_phrases)
         elif wants_phrases:
-            raise ValueError(f"{path} has no trees: phrases are read from the .txt files of the treebank only.")
+            raise ValueError(
+                f"{path} has no trees: phrases are read from the .txt files of the treebank only. Give these, or "
+                "--phrases false to train on sentences alone."
+            )
         else:
             reader = None
         splits[split] = load_file(split, path, SST[classes], reader)

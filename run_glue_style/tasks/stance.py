@@ -1,13 +1,15 @@
 """Stances of news bodies towards headlines (FNC-1, the Fake News Challenge), from its original files.
 
 The competition's test set has headlines and bodies that its training set has not, but it has no validation set. One
-is held out here that is like the test set: see `hold_out`.
+is held out here: whole topics, which is like the test set (`hold_out_topics`), or bodies with their real pairs
+(`hold_out_bodies`).
 """
 
 import logging
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Literal, TypeAlias
 
 import numpy as np
 from datasets import Dataset, DatasetDict, concatenate_datasets
@@ -23,6 +25,8 @@ from .labelled_examples import ExampleFormat, existing_file, load_file
 from .labels import KnownClasses
 
 logger = logging.getLogger(__name__)
+
+ValidationBy: TypeAlias = Literal["topics", "bodies"]
 
 LABEL_NAMES = ("agree", "disagree", "discuss", UNRELATED)
 STANCE = ExampleFormat(
@@ -45,13 +49,16 @@ class StanceFiles:
     bodies: Path
 
 
-def load_stances(train: StanceFiles, test: StanceFiles, validation_share: float) -> DatasetDict:
+def load_stances(
+    train: StanceFiles, test: StanceFiles, validation_share: float, validation_by: ValidationBy = "topics"
+) -> DatasetDict:
     """Read both sets, once: later calls take them from the cache of `datasets`. Hold a part of the training set out.
 
     Args:
         train: The training set.
         test: The competition's test set; it stays complete.
-        validation_share: As in `hold_out`.
+        validation_share: As in `hold_out_topics` and `hold_out_bodies`.
+        validation_by: What is held out.
 
     Returns:
         The splits `train`, `validation` and `test` with the columns `headline`, `body`, `body_id` and `label`
@@ -60,16 +67,15 @@ def load_stances(train: StanceFiles, test: StanceFiles, validation_share: float)
     Raises:
         FileNotFoundError: There is no such file.
         ValueError: A file is broken or empty or lacks a column, a text is blank, a stance is unknown, a body is missing
-            or comes twice with different texts (the message names file and line), or `hold_out` refuses.
+            or comes twice with different texts (the message names file and line), or nothing can be held out.
     """
-    pairs = _load("train", train)
-    loaded = DatasetDict(dict(zip(("train", "validation"), hold_out(pairs, validation_share), strict=True)))
-    loaded["test"] = _load("test", test)
-    return loaded
+    hold_out = hold_out_topics if validation_by == "topics" else hold_out_bodies
+    training, validation = hold_out(_load("train", train), validation_share)
+    return DatasetDict({"train": training, "validation": validation, "test": _load("test", test)})
 
 
 def check_share(share: float) -> None:
-    """Refuse a share that `hold_out` cannot hold out, before anything is read.
+    """Refuse a share that cannot be held out, before anything is read.
 
     Raises:
         ValueError: It is not greater than 0 or greater than 0.5.
@@ -81,7 +87,7 @@ def check_share(share: float) -> None:
         )
 
 
-def hold_out(pairs: Dataset, share: float) -> tuple[Dataset, Dataset]:
+def hold_out_topics(pairs: Dataset, share: float) -> tuple[Dataset, Dataset]:
     """Split pairs into some for training and some for validation that have no headline and no body in common.
 
     Related pairs make topics: the connected components of the graph of headlines and bodies. Whole topics are held out,
@@ -134,6 +140,41 @@ def hold_out(pairs: Dataset, share: float) -> tuple[Dataset, Dataset]:
         f"Validation holds out {len(held_out)} of {found} topics. Training: {_counts(training)}. "
         f"Validation: {_counts(validation)}; {len(made):,} of these are made of the {across:,} unrelated pairs that "
         "have one side in each split and are in neither."
+    )
+    return training, validation
+
+
+def hold_out_bodies(pairs: Dataset, share: float) -> tuple[Dataset, Dataset]:
+    """Split pairs by their bodies: every pair is real and in one of the two, and no body is in both.
+
+    So does the baseline of the organisers (https://github.com/FakeNewsChallenge/fnc-1-baseline) with a share of 0.2;
+    its draw has no fixed seed, this one has. A headline may stand on both sides.
+
+    Args:
+        pairs: With the columns of `load_stances`.
+        share: Of the different bodies, greater than 0 and at most 0.5.
+
+    Returns:
+        The pairs for training and those for validation.
+
+    Raises:
+        ValueError: The share is out of range, or so small that it holds out no body.
+    """
+    check_share(share)
+    bodies = distinct_texts({"": pairs}, ("body",)).indices[""]["body"]  # (pairs,)
+    found = len(np.unique(bodies))
+    held_out = np.random.default_rng(0).permutation(found)[: round(share * found)]  # the same for all seeds of runs
+    if not len(held_out):
+        raise ValueError(
+            f"A share of {share:g} of {found} bodies is none: give a larger --validation_share, or more pairs."
+        )
+    held = np.isin(bodies, held_out)
+    training, validation = pairs.select(np.flatnonzero(~held)), pairs.select(np.flatnonzero(held))
+    seen = len(set(validation["headline"]) & set(training["headline"]))
+    logger.info(
+        f"Validation holds out {len(held_out):,} of {found:,} bodies with all their pairs. Training: "
+        f"{_counts(training)}. Validation: {_counts(validation)}; {seen:,} of its {len(set(validation['headline'])):,} "
+        "headlines are in the training split too."
     )
     return training, validation
 

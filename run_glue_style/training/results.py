@@ -1,5 +1,6 @@
 """The results of a run: all_results.json, and what is said of it at the end."""
 
+import gzip
 import hashlib
 import itertools
 import json
@@ -79,8 +80,9 @@ def collect_results(
 
 
 def read_results(path: Path) -> dict[str, Any]:
-    """An all_results.json, or a study's record of one."""
-    results: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    """An all_results.json, which may be compressed (.gz), or a study's record of one."""
+    content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+    results: dict[str, Any] = json.loads(content)
     return results
 
 

@@ -22,6 +22,21 @@ class KnownData:
     sha256: frozenset[str]
 
 
+@dataclass(frozen=True)
+class JoinedPairs:
+    """What holding out whole topics does to FNC-1's unrelated pairs.
+
+    Attributes:
+        joined: Validation pairs whose headline and body were joined anew.
+        dropped: Real pairs that lie across the two sides, and are in neither.
+    """
+
+    joined: int
+    dropped: int
+
+
+JOINED_PAIRS = JoinedPairs(joined=3040, dropped=6945)
+
 KNOWN_DATA = (
     KnownData(
         "SNLI",
@@ -63,6 +78,7 @@ KNOWN_DATA = (
         frozenset({"2e7e286bf40eb6e04a26cf5498d09a4819f3152cc6c5482d5fcbf845f1b78e99"}),
     ),
 )
+_JOINED_SHA256 = "e76683378a1c4fda3c901b93f3beaebb59ca5d35221deeb9193ae042d48d77a5"  # FNC-1 by topics
 _PACKAGED_TRAIN_SHA256 = "d962cb74b2520f5f3f5a3f84ceb578d9a08d9af4273aa5c37b34345b132c56d8"  # run_glue_style/sample
 
 
@@ -70,6 +86,11 @@ def known_data(results: Mapping[str, Any]) -> KnownData | None:
     """The public data that a run was chosen or tested on, if they are any that we know."""
     hashes = {of_split["sha256"] for split, of_split in results.get("data", {}).items() if split != "train"}
     return next((known for known in KNOWN_DATA if known.sha256 & hashes), None)
+
+
+def joined_pairs(results: Mapping[str, Any]) -> JoinedPairs | None:
+    """What a run's validation pairs are, where they are FNC-1's by topics."""
+    return JOINED_PAIRS if results["data"].get("validation", {}).get("sha256") == _JOINED_SHA256 else None
 
 
 def is_packaged(results: Mapping[str, Any]) -> bool:

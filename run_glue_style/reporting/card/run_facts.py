@@ -9,19 +9,24 @@ from operator import getitem
 from pathlib import Path
 from typing import Any
 
-from run_glue_style.reporting.comparison import mean_and_spread
+from modeling_dsa.files.shown_paths import without_folders
 from run_glue_style.reporting.published import read_published
+from run_glue_style.reporting.units import mean_and_spread
 from run_glue_style.tasks.task import Task
 from run_glue_style.training.recipe import TrainingRecipe
 
-from .known_data import KnownData, is_packaged
-from .text import plain, without_folders
+from .known_data import KnownData, is_packaged, joined_pairs
+from .text import plain
 
 # A reader wants these even where they are the defaults.
 _ALWAYS_SHOWN = ("num_train_epochs", "per_device_train_batch_size", "optimizer", "learning_rate", "schedule")
 
+_OVER_SEEDS = {"accuracy": "accuracy", "macro_f1": "macro F1", "fnc_relative": "FNC score"}
 
-def run_facts(results: Mapping[str, Any], known: KnownData | None) -> dict[str, Any]:
+
+def run_facts(
+    results: Mapping[str, Any], known: KnownData | None, other_seeds: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
     """What the card's template reads of a run.
 
     The figures are those on the test split, or on the first validation split where there is no other.
@@ -29,7 +34,9 @@ def run_facts(results: Mapping[str, Any], known: KnownData | None) -> dict[str, 
     Args:
         results: The run's all_results.json.
         known: Its data, if they are public ones that we know.
+        other_seeds: Results of runs that differ from it in their seed alone.
     """
+    runs = sorted([results, *other_seeds], key=lambda run: int(run["seed"]))
     split = "test" if "test" in results["metrics"] else next(iter(results["metrics"]))
     scores = results["metrics"][split]
     return {
@@ -37,6 +44,9 @@ def run_facts(results: Mapping[str, Any], known: KnownData | None) -> dict[str, 
         "scores": scores,
         **(_best_and_worst(scores) if "per_class" in scores else {}),
         "packaged": is_packaged(results),
+        "joined": joined_pairs(results),
+        "seeds": [run["seed"] for run in runs],
+        "over_seeds": _over_seeds(runs) if other_seeds else {},
         "setting": without_folders(results.get("setting") or ""),
         "recipe_name": without_folders(results.get("recipe_name") or ""),
         "source": without_folders(results["source"]),
@@ -47,7 +57,7 @@ def run_facts(results: Mapping[str, Any], known: KnownData | None) -> dict[str, 
         "recipe": _shown_options(results["recipe"]),
         "command": _command(results.get("command", ())),
         "versions": plain(_versions(results["environment"])),
-        "comparison": _comparison(results, known),
+        "comparison": _comparison(runs, known),
     }
 
 
@@ -69,13 +79,26 @@ def _best_and_worst(scores: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _comparison(results: Mapping[str, Any], known: KnownData | None) -> dict[str, Any] | None:
+def _over_seeds(runs: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, str]]:
+    """Mean and standard deviation of what the runs have of these metrics, by split and the metric's name for people."""
+    return {
+        split: {
+            name: mean_and_spread([run["metrics"][split][metric] for run in runs], metric)
+            for metric, name in _OVER_SEEDS.items()
+            if metric in scores
+        }
+        for split, scores in runs[0]["metrics"].items()
+    }
+
+
+def _comparison(runs: Sequence[Mapping[str, Any]], known: KnownData | None) -> dict[str, Any] | None:
     """Our figures beside the paper's on the same data: `systems`, `table`, `figures` of (column, ours, published).
 
     The paper's system is the run's own or, where it has none of the kind, each that it has.
     """
     if known is None:
         return None
+    results = runs[0]
     table, part = read_published(known.table), known.name.replace("-", "").lower()
     own = [name for name in table.systems if f"{name}-{part}" == results.get("setting")]
     systems = own or list(table.systems)
@@ -83,9 +106,9 @@ def _comparison(results: Mapping[str, Any], known: KnownData | None) -> dict[str
     for column, wanted in table.columns.items():
         published = [table.systems[name].published.get(column) for name in systems]
         if wanted.part == part and any(published) and wanted.metric.split(".")[0] in results["metrics"]:
-            ours = float(reduce(getitem, wanted.metric.split("."), results["metrics"]))
+            ours = [float(reduce(getitem, wanted.metric.split("."), run["metrics"])) for run in runs]
             shown_figures = ["–" if figure is None else f"{figure:.{table.decimals}f}" for figure in published]
-            figures.append((column, mean_and_spread([ours]), shown_figures))
+            figures.append((column, mean_and_spread(ours, wanted.metric), shown_figures))
     shown = [number for number in range(len(systems)) if any(told[number] != "–" for _, _, told in figures)]
     if not shown:
         return None

@@ -18,8 +18,3 @@ def plain(text: object) -> str:
     """Text that Markdown shows as it is, on one line, also in a table."""
     words = " ".join(str(text).split())
     return re.sub(r"[\\`*{}\[\]<>|#&~$]|(?<![^\W_])_|_(?![^\W_])", r"\\\g<0>", words)
-
-
-def without_folders(argument: str) -> str:
-    """An argument of a command line without the folders that tell of a machine, also behind `--option=`, `teacher:`."""
-    return re.sub(r"((?:^|=)(?:teacher:)?)(?:~|\.{1,2}(?=/)|/)(?:.*/)?([^/]+)/*\Z", r"\1\2", argument, flags=re.S)

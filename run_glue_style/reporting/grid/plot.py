@@ -4,12 +4,11 @@ import statistics
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-# Blue and vermilion of Okabe and Ito stay apart for every kind of colour vision.
-_RUNS, _BASE = "#0072B2", "#D55E00"
+from run_glue_style.reporting.pictures import BLUE, VERMILION, save_picture
+from run_glue_style.reporting.units import is_percent
 
 
 def draw_grid(title: str, metrics: Sequence[str], rows: Mapping[str, Sequence[Sequence[float]]], path: Path) -> None:
@@ -18,29 +17,27 @@ def draw_grid(title: str, metrics: Sequence[str], rows: Mapping[str, Sequence[Se
     Args:
         title: What the grid asks.
         metrics: Names of the metrics.
-        rows: The values of each metric over the seeds, by row, as shares; the first row is the base.
+        rows: The values of each metric over the seeds, by row; the first row is the base.
         path: Where, without an extension.
     """
     figure = Figure(figsize=(2.4 + 3.2 * len(metrics), 1.4 + 0.34 * len(rows)), layout="constrained")
     panels = figure.subplots(1, len(metrics), sharey=True, squeeze=False)[0]
     for index, (panel, metric) in enumerate(zip(panels, metrics, strict=True)):
-        _draw_panel(panel, [[100 * value for value in values[index]] for values in rows.values()])
+        factor = 100 if is_percent(metric) else 1
+        _draw_panel(panel, [[factor * value for value in values[index]] for values in rows.values()])
+        panel.set_xlabel("percent" if is_percent(metric) else "")
         panel.set_title(metric, fontsize=10)
     panels[0].set_yticks(range(len(rows)), list(rows))
     panels[0].set_ylim(len(rows) - 0.5, -0.5)  # the base on top
     figure.suptitle(title, fontsize=10, wrap=True)
-    # The same figures give the same bytes.
-    figure.savefig(path.with_suffix(".png"), dpi=150, metadata={"Software": None})
-    with matplotlib.rc_context({"svg.hashsalt": "grid"}):
-        figure.savefig(path.with_suffix(".svg"), metadata={"Date": None, "Creator": None})
+    save_picture(figure, path)
 
 
 def _draw_panel(panel: Axes, rows: Sequence[Sequence[float]]) -> None:
     means = [statistics.mean(values) for values in rows]
     spreads = [statistics.stdev(values) if len(values) > 1 else 0.0 for values in rows]
-    panel.axvline(means[0], color=_BASE, linewidth=1)
-    panel.errorbar(means, range(len(rows)), xerr=spreads, color=_RUNS, marker="o", linestyle="none", capsize=4)
+    panel.axvline(means[0], color=VERMILION, linewidth=1)
+    panel.errorbar(means, range(len(rows)), xerr=spreads, color=BLUE, marker="o", linestyle="none", capsize=4)
     for index, values in enumerate(rows):
-        panel.plot(values, [index + 0.2] * len(values), color=_RUNS, marker=".", linestyle="none", alpha=0.5)
-    panel.set_xlabel("percent")
+        panel.plot(values, [index + 0.2] * len(values), color=BLUE, marker=".", linestyle="none", alpha=0.5)
     panel.grid(axis="x", alpha=0.3)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from modeling_dsa.files.replacing import filled_folder, write_json
-from run_glue_style.reporting.comparison import mean_and_spread
+from run_glue_style.reporting.units import mean_and_spread, shown
 from run_glue_style.training.results import read_results
 
 from .definition import BASE, Grid
@@ -67,8 +67,8 @@ class GridTable:
         headers = ["row", *self.grid.metrics, f"{tested}: difference to base [95 %]", "p (examples)", "p (seeds)"]
         lines = [_line([*headers, "seeds", "parameters", "minutes"]), "|---" * (len(headers) + 3) + "|"]
         for row, runs in self.runs.items():
-            figures = [mean_and_spread(list(self.values(row, metric).values())) for metric in self.grid.metrics]
-            told = ["–", "–", "–"] if row == BASE else _told(self.differences[row, BASE][tested])
+            figures = [mean_and_spread(self.values(row, metric).values(), metric) for metric in self.grid.metrics]
+            told = ["–", "–", "–"] if row == BASE else _told(self.differences[row, BASE][tested], tested)
             minutes = statistics.mean(run["train_seconds"] for run in runs.values()) / 60
             parameters = next(iter(runs.values()))["trained_parameters"]
             lines.append(_line([row, *figures, *told, str(len(runs)), f"{parameters:,}", f"{minutes:.1f}"]))
@@ -76,12 +76,12 @@ class GridTable:
         if self.grid.comparisons:
             headers = ["row", "against", f"{tested}: difference [95 %]", "p (examples)", "p (seeds)"]
             lines = [_line(headers), "|---" * len(headers) + "|"]
-            lines += [_line([*pair, *_told(self.differences[pair][tested])]) for pair in self.grid.comparisons]
+            lines += [_line([*pair, *_told(self.differences[pair][tested], tested)]) for pair in self.grid.comparisons]
             parts.append("\n".join(lines))
         return "\n\n".join([*parts, _NOTES]) + "\n"
 
     def as_json(self) -> dict[str, Any]:
-        """The same for table.json, with the differences in all metrics; metrics as shares."""
+        """The same for table.json, with the differences in all metrics; shares of 1, not percent."""
         rows = {}
         for row, runs in self.runs.items():
             of_metrics = {}
@@ -140,10 +140,10 @@ class GridTable:
 
 
 _NOTES = (
-    "Metrics in percent; ±: standard deviation over the seeds; –: none. The interval of a difference is a bootstrap "
-    "over examples and seeds at once, or Student's t over the seeds where a metric is no mean over examples. "
-    "p (examples): approximate randomisation over the examples, each with its mean over the seeds; p (seeds): a paired "
-    "t-test over the seeds. Neither is corrected for the number of rows."
+    "Metrics in percent, but errors, losses and points in their own unit; ±: standard deviation over the seeds; –: "
+    "none. The interval of a difference is a bootstrap over examples and seeds at once, or Student's t over the seeds "
+    "where a metric is no mean over examples. p (examples): approximate randomisation over the examples, each with its "
+    "mean over the seeds; p (seeds): a paired t-test over the seeds. Neither is corrected for the number of rows."
 )
 
 
@@ -151,12 +151,12 @@ def _metric(run: Mapping[str, Any], metric: str) -> float:
     return float(reduce(getitem, metric.split("."), run["metrics"]))
 
 
-def _told(found: Difference | None) -> list[str]:
+def _told(found: Difference | None, metric: str) -> list[str]:
     """Difference and p-values for people."""
     if found is None:
         return ["–", "–", "–"]
-    interval = "" if found.interval is None else f" [{100 * found.interval[0]:+.2f}, {100 * found.interval[1]:+.2f}]"
-    return [f"{100 * found.mean:+.2f}{interval}", _p(found.p_examples), _p(found.p_seeds)]
+    mean, *ends = (shown(value, metric, "+") for value in (found.mean, *(found.interval or ())))
+    return [f"{mean} [{', '.join(ends)}]" if ends else mean, _p(found.p_examples), _p(found.p_seeds)]
 
 
 def _p(value: float | None) -> str:

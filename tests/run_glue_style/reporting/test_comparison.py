@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 from small_results import results
 
-from run_glue_style.reporting.comparison import Comparison, mean_and_spread, without_options
+from run_glue_style.reporting.comparison import Comparison, without_options
 from run_glue_style.reporting.published import read_published
+from run_glue_style.reporting.units import mean_and_spread
 
 
 def compare(name: str, *runs: dict[str, Any], quick: bool = False) -> Comparison:
@@ -27,14 +28,14 @@ def seeds(setting: str, accuracies: Sequence[float]) -> list[dict[str, Any]]:
 
 
 def test_one_run_has_no_spread() -> None:
-    assert mean_and_spread([0.5]) == "50.00"
+    assert mean_and_spread([0.5], "test.accuracy") == "50.00"
 
 
 def test_rows_of_snli_have_mean_spread_and_the_published_figure_or_a_dash() -> None:
     runs = (*seeds("dsa-single-snli", (0.61, 0.62, 0.63)), *seeds("bilstm-structured-5-snli", [0.6]))
     table = lines(compare("snli", *runs))
     assert table[:2] == [
-        "| system | validation accuracy | test accuracy | published | runs | parameters |",
+        "| system | validation accuracy | test accuracy | published | seeds | parameters |",
         "| bilstm-inner-attention | – | – | 84.2 | 0 | – |",
     ]
     assert table[-4:] == [
@@ -48,7 +49,7 @@ def test_rows_of_snli_have_mean_spread_and_the_published_figure_or_a_dash() -> N
 def test_a_row_of_sst_has_runs_of_two_settings() -> None:
     fine = results("kim-cnn-sst5", 0, 0.41, trained_parameters=7)
     table = lines(compare("sst", *seeds("kim-cnn-sst2", (0.81, 0.83)), fine, *seeds("bilstm-sst5", [0.43])))
-    assert table[0] == "| system | SST-2 accuracy | published | SST-5 accuracy | published | runs | parameters |"
+    assert table[0] == "| system | SST-2 accuracy | published | SST-5 accuracy | published | seeds | parameters |"
     assert table[1] == "| bilstm | – | 87.5 | 42.00 | 49.5 | 0 / 1 | – / 2,078,703 |"
     assert table[2] == "| kim-cnn | 81.00 ± 1.41 | 87.2 | 40.00 | 48.0 | 2 / 1 | 2,078,703 / 7 |"
 

@@ -5,6 +5,7 @@ import json
 import os
 import re
 import shlex
+import statistics
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -23,7 +24,7 @@ from modeling_dsa.shipped.files import CARD_TEMPLATE
 from run_glue_style import run_nli
 from run_glue_style.reporting import model_card as cards
 from run_glue_style.reporting.card.kinds import kind_of
-from run_glue_style.reporting.card.known_data import KNOWN_DATA
+from run_glue_style.reporting.card.known_data import JOINED_PAIRS, KNOWN_DATA
 from run_glue_style.reporting.card.widget import WidgetExample, widget_examples
 from run_glue_style.reporting.model_card import model_card, write_card
 from run_glue_style.reporting.published import read_published
@@ -31,11 +32,12 @@ from run_glue_style.sample import SAMPLE_FILES, SAMPLE_VECTORS
 from run_glue_style.tasks.labelled_examples import load_files
 from run_glue_style.tasks.nli import LABEL_NAMES, NLI
 from run_glue_style.tasks.sst import SST, Classes, load_sst_files
+from run_glue_style.training.results import read_results as read_record
 
 pytestmark = pytest.mark.usefixtures("datasets_cache")
 ROOT = Path(__file__).parents[3]
 TREES = ROOT.parent / "shared" / "data" / "sst"
-RUNS = sorted(ROOT.glob("results/*/*/seed-0.json"))
+RUNS = sorted(ROOT.glob("results/*/*/seed-0.json.gz"))
 FINISHED = [
     line
     for block in re.findall(
@@ -47,8 +49,7 @@ ID = "org/small-nli"
 
 
 def saved(path: str) -> dict[str, Any]:
-    results: dict[str, Any] = json.loads((ROOT / "results" / path / "seed-0.json").read_text("utf-8"))
-    return results
+    return read_record(ROOT / "results" / path / "seed-0.json.gz")
 
 
 def card_of(results: Mapping[str, Any], **changes: Any) -> ModelCard:
@@ -89,6 +90,7 @@ def unexplained(card: ModelCard, results: Mapping[str, Any], config: DSAConfig) 
     """Numbers in a card's text that stand neither in the results nor in the config nor in the paper's table."""
     sources: list[Any] = [{**results, "history": None}, config.to_dict(), config.sentence_embedding_size]
     published = [asdict(read_published(known.table)) for known in KNOWN_DATA]
+    sources.append(asdict(JOINED_PAIRS))
     text = prose_of(card)
     text = re.sub(r"\]\([^)]*\)", "]", text).replace("\\", "")
     strings = {leaf for leaf in leaves([sources, published]) if isinstance(leaf, str) and re.search(r"\d\D", leaf)}
@@ -117,7 +119,7 @@ def assert_reads_well(card: ModelCard) -> None:
 
 @pytest.mark.parametrize("path", RUNS, ids=lambda path: "/".join(path.parts[-3:-1]))
 def test_every_run_has_a_card(path: Path, tmp_path: Path) -> None:
-    results = json.loads(path.read_text("utf-8"))
+    results = read_record(path)
     config = DSAConfig.from_dict(dict(results["model"]))
     card = card_of(results)
     loaded = round_trip(card, tmp_path)
@@ -130,6 +132,23 @@ def test_every_run_has_a_card(path: Path, tmp_path: Path) -> None:
             assert f"{100 * scores[name]:.1f} %" in card.text
     for label, scores in results["metrics"]["test"]["per_class"].items():
         assert f"| F1 of *{label}* | {100 * scores['f1']:.1f} % |" in card.text
+
+
+def test_a_card_shows_all_seeds_and_says_which_one_ships() -> None:
+    folder = ROOT / "results" / "fnc1" / "static-multiple-fnc1"
+    shipped, *others = (read_record(folder / f"seed-{seed}.json.gz") for seed in (2, 0, 1))
+    card = card_of(shipped, other_seeds=others)
+    scores = [100 * run["metrics"]["test"]["fnc_relative"] for run in (shipped, *others)]
+    spread = f"{statistics.mean(scores):.2f} ± {statistics.stdev(scores):.2f}"
+    assert f"FNC score {spread}. This model is that of seed 2." in card.text
+    assert "Over the seeds 0, 1, 2, in percent:" in card.text
+
+    assert "3,040 of the 4,721 are unrelated pairs that were made" in card.text
+    assert_reads_well(card)
+    with pytest.raises(ValueError, match="differ in their recipe, so they have no mean"):
+        card_of(shipped, other_seeds=[others[0] | {"recipe": {}}])
+    with pytest.raises(ValueError, match="have the seed 2: leave one out"):
+        card_of(shipped, other_seeds=[shipped])
 
 
 @pytest.mark.parametrize("path", ["snli/dsa-multiple-snli", "sst/dsa-single-sst2", "fnc1/vsam-fnc1"])
@@ -315,7 +334,7 @@ def test_every_finished_card_has_a_command() -> None:
 def test_the_template_names_only_what_it_is_given() -> None:
     results = saved("snli/dsa-multiple-snli")
     config = DSAConfig.from_dict(dict(results["model"]))
-    facts = cards._facts(results, ID, config, kind_of(config, results))
+    facts = cards._facts(results, ID, config, kind_of(config, results), ())
     named = meta.find_undeclared_variables(Environment().parse(CARD_TEMPLATE.read_text("utf-8")))
     assert named - {"card_data", "examples", "picture"} == set(facts)
 

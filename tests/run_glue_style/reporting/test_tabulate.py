@@ -18,7 +18,7 @@ def test_rows_are_sorted_by_validation_accuracy_with_their_spread(tmp_path: Path
     for seed, accuracy in enumerate((0.61, 0.62, 0.63)):
         write_results(tmp_path, "dynamic", seed, accuracy)
     header, _, first, second = as_markdown(read_rows(tmp_path)).splitlines()
-    assert header == "| row | runs | validation accuracy | test accuracy | parameters | epochs | minutes |"
+    assert header == "| row | seeds | validation accuracy | test accuracy | parameters | epochs | minutes |"
     assert first == "| dynamic | 3 | 62.00 ± 1.00 | 61.00 ± 1.00 | 2,078,703 | 6 | 1.5 |"
     assert second == "| static | 1 | 60.00 | 59.00 | 2,078,703 | 6 | 1.5 |"
 
@@ -45,7 +45,9 @@ def test_a_folder_of_a_paper_s_table_is_written_again_from_its_runs(tmp_path: Pa
     assert "quick trial" in second
     written = json.loads((tmp_path / "table.json").read_text(encoding="utf-8"))
     assert written["rows"]["dsa-single"]["seeds"] == {"dsa-single-sst2": [0, 1]}
-    assert {path.name for path in tmp_path.iterdir()} == {"dsa-single-sst2", "plot.png", "table.json", "table.md"}
+    assert {path.name for path in tmp_path.iterdir()} == {
+        *("dsa-single-sst2", "plot.png", "plot.svg", "table.json", "table.md")
+    }
 
 
 def test_an_empty_folder_is_a_mistake_with_one_sentence(tmp_path: Path) -> None:

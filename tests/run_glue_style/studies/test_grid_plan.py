@@ -14,6 +14,7 @@ from run_glue_style.studies.runs import PlannedRun
 DATA: dict[str, list[str]] = {
     "run_nli": [],
     "run_sst": ["--train_file", "t", "--validation_file", "d", "--test_file", "e", "--vectors", "v"],
+    "run_stance": ["--data_dir", "d", "--vectors", "v"],
     "run_distillation": ["--texts", "t", "--teacher", "m", "--vectors", "v", "--similarity_file", "stsb.csv"],
 }
 

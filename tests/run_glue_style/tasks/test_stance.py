@@ -11,7 +11,7 @@ import pytest
 from datasets import Dataset, DatasetDict
 from small_stances import NAMES, TOPICS, make_tables, write_stances, write_table
 
-from run_glue_style.tasks.stance import LABEL_NAMES, StanceFiles, hold_out, load_stances
+from run_glue_style.tasks.stance import LABEL_NAMES, StanceFiles, ValidationBy, hold_out_topics, load_stances
 
 FNC1 = Path(__file__).parents[4] / "shared" / "data" / "fnc1"
 UNRELATED = LABEL_NAMES.index("unrelated")
@@ -29,11 +29,11 @@ def folder(tmp_path: Path) -> Path:
     return write_stances(tmp_path)
 
 
-def load(folder: Path, share: float = 0.2) -> DatasetDict:
+def load(folder: Path, share: float = 0.2, by: ValidationBy = "topics") -> DatasetDict:
     train, test = (
         StanceFiles(folder / NAMES[f"{part}_stances"], folder / NAMES[f"{part}_bodies"]) for part in ("train", "test")
     )
-    return load_stances(train, test, share)
+    return load_stances(train, test, share, by)
 
 
 def rows_of(stances: list[dict[str, Any]], bodies: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -97,6 +97,19 @@ def test_related_validation_pairs_are_original_and_the_others_join_two_topics(fo
     assert share == pytest.approx(0.75, abs=0.15)
 
 
+def test_held_out_bodies_keep_all_their_real_pairs(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    splits, original = load(folder, by="bodies"), rows_of(*make_tables(TOPICS, "train"))
+    held_out = set(splits["validation"]["body"])
+    assert len(held_out) == 8  # of 40
+    assert splits["validation"].to_list() == [row for row in original if row["body"] in held_out]
+    assert splits["train"].to_list() == [row for row in original if row["body"] not in held_out]
+    assert "Validation holds out 8 of 40 bodies with all their pairs." in caplog.text
+    assert "30 of its 30 headlines are in the training split too." in caplog.text
+    with pytest.raises(ValueError, match=r"A share of 0\.01 of 40 bodies is none: give a larger --validation_share"):
+        load(folder, 0.01, "bodies")
+
+
 def test_split_depends_on_the_pairs_alone(folder: Path) -> None:
     first, again = load(folder), load(folder)
     for name in first:
@@ -121,7 +134,7 @@ def test_one_headline_in_capitals_and_one_body_under_two_numbers_are_of_one_topi
             row = {"headline": headline, "body": f"body {topic} {number}", "body_id": f"{topic}{number}", "label": 0}
             for key, value in row.items():
                 texts[key].append(value)
-    training, validation = hold_out(Dataset.from_dict(texts), 0.25)
+    training, validation = hold_out_topics(Dataset.from_dict(texts), 0.25)
     assert len(validation) == 3
     assert len({headline.lower().split()[1] for headline in validation["headline"]}) == 1
     assert len(training) == 9

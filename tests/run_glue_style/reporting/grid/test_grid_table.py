@@ -43,6 +43,20 @@ def test_rows_are_compared_with_the_base(table: GridTable, tmp_path: Path) -> No
     assert b"<svg" in (tmp_path / "plot.svg").read_bytes()
 
 
+def test_an_error_is_not_a_percentage(tmp_path: Path) -> None:
+    for seed, (base, static) in enumerate([(0.51, 0.61), (0.53, 0.65)]):
+        for row, error in (("base", base), ("static", static)):
+            write_run(tmp_path, row, seed, np.ones(4, bool))
+            path = tmp_path / row / f"seed-{seed}.json"
+            record = json.loads(path.read_text("utf-8"))
+            record["metrics"]["validation"] = {"mean_absolute_error": error}
+            path.write_text(json.dumps(record), encoding="utf-8")
+    path = write_grid(tmp_path, ("[validation.accuracy, test.macro_f1]", "[validation.mean_absolute_error]"))
+    table = GridTable(read_grid(path), tmp_path).as_markdown()
+    assert "| base | 0.52 ± 0.01414 |" in table
+    assert "| static | 0.63 ± 0.02828 | +0.11 [" in table
+
+
 def test_examples_of_other_data_are_not_paired(table: GridTable, tmp_path: Path) -> None:
     path = tmp_path / "static" / "seed-1.json"
     path.write_text(path.read_text("utf-8").replace('"sha256": "a"', '"sha256": "b"'), encoding="utf-8")

@@ -1,0 +1,8 @@
+"""Paths as records and cards show them: they are read elsewhere, so a machine's folders have no business there."""
+
+import re
+
+
+def without_folders(argument: str) -> str:
+    """An argument of a command line without the folders that tell of a machine, also behind `--option=`, `teacher:`."""
+    return re.sub(r"((?:^|=)(?:teacher:)?)(?:~|\.{1,2}(?=/)|/)(?:.*/)?([^/]+)/*\Z", r"\1\2", argument, flags=re.S)

@@ -1,0 +1,95 @@
+"""Accuracy against size and time: `python -m run_glue_style.reporting.cost_plot results/snli`.
+
+What a paper's table says of all its systems (configuration/tables), and the test accuracy of the runs in a folder over
+their trained parameters. The picture is FOLDER/costs.png and FOLDER/costs.svg. The time of our runs is not drawn: they
+were made on machines with other work; benchmarks/ has times.
+"""
+
+import argparse
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from modeling_dsa.files.replacing import filled_folder
+
+from .pictures import COLOURS, MARKERS, save_picture
+from .published import PublishedTable, read_published
+from .tabulate import read_rows
+
+_Point = tuple[float, float, float]  # x, accuracy in percent and its standard deviation or NaN
+
+
+def draw_costs(table: PublishedTable, runs: Mapping[str, Sequence[Mapping[str, Any]]], path: Path) -> None:
+    """Draw it as a PNG and as an SVG.
+
+    Args:
+        table: A paper's, with costs.
+        runs: The results of each row's runs.
+        path: Where, without an extension.
+    """
+    costs = table.costs.items()
+    sizes = {called: (cost.parameters, cost.accuracy, math.nan) for called, cost in costs}
+    times = {called: (cost.epoch_seconds, cost.accuracy, math.nan) for called, cost in costs if cost.epoch_seconds}
+    ours = {row: _point(of_row) for row, of_row in runs.items()}
+    figure = Figure(figsize=(12, 5.6), layout="constrained")
+    panels = figure.subplots(1, 3)
+    _draw(panels[0], sizes, list(sizes), "trained parameters, millions")
+    _draw(panels[1], times, list(sizes), "seconds an epoch, one GTX 1080 Ti")
+    _draw(panels[2], ours, list(ours), "trained parameters, millions")
+    for panel, title in zip(panels, ("published", "published", "ours, on the data of these runs"), strict=True):
+        panel.set_title(title, fontsize=10)
+        panel.set_xscale("log")
+        panel.grid(alpha=0.3, which="both")
+    panels[0].set_ylabel("test accuracy, percent")
+    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower left", ncols=2, fontsize=7, frameon=False)
+    panels[2].legend(fontsize=7)
+    figure.suptitle(f"{table.title}: accuracy against cost", fontsize=10)
+    save_picture(figure, path)
+
+
+def _point(runs: Sequence[Mapping[str, Any]]) -> _Point:
+    accuracies = [100 * run["metrics"]["test"]["accuracy"] for run in runs]
+    spread = statistics.stdev(accuracies) if len(accuracies) > 1 else math.nan
+    return runs[0]["trained_parameters"] / 1e6, statistics.mean(accuracies), spread
+
+
+def _draw(panel: Axes, points: Mapping[str, _Point], names: Sequence[str], axis: str) -> None:
+    """A mark for each system, the same in all panels that have these names."""
+    for name, (x, accuracy, spread) in points.items():
+        number = names.index(name)
+        panel.errorbar(
+            [x],
+            [accuracy],
+            yerr=[spread],
+            color=COLOURS[number % len(COLOURS)],
+            marker=MARKERS[number % len(MARKERS)],
+            linestyle="none",
+            capsize=4,
+            label=name,
+        )
+    panel.set_xlabel(axis)
+
+
+def main() -> None:
+    """Read the command line and draw."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path, help="Folder of runs.")
+    parser.add_argument("--table", default="snli", help="The paper's table; default: snli.")
+    arguments = parser.parse_args()
+    try:
+        table, runs = read_published(arguments.table), read_rows(arguments.folder)
+        if not table.costs:
+            raise ValueError(f"The table '{table.name}' says nothing of costs: give another --table.")
+    except ValueError as error:
+        parser.error(str(error))
+    with filled_folder(arguments.folder) as beside:
+        draw_costs(table, runs, beside / "costs")
+
+
+if __name__ == "__main__":
+    main()

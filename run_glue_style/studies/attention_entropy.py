@@ -1,0 +1,128 @@
+"""How sharp attention is, iteration by iteration: fresh models at several routing scales, and trained ones.
+
+    python -m run_glue_style.studies.attention_entropy model_cards/dsa-snli --output_dir results/attention-entropy
+
+For each iteration of the routing: the entropy of a head's weights over a sentence's tokens, in nats, its mean over
+heads and sentences, and its share of the entropy of equal weights, log n for n tokens. Fresh models are those of a
+setting with the word vectors that ship, with several seeds; the sentences are the different premises of SNLI's dev
+split, which ship too. entropy.json holds the figures, table.md, plot.png and plot.svg show them.
+"""
+
+import argparse
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from transformers import AutoTokenizer, PreTrainedTokenizerBase
+
+from modeling_dsa import DSAConfig, DSAModel
+from modeling_dsa.files.environment import environment
+from modeling_dsa.files.loading import load_part
+from modeling_dsa.files.shown_paths import without_folders
+from modeling_dsa.files.text_files import read_texts
+from modeling_dsa.shipped.settings import setting_folder
+from modeling_dsa.text.building import build_model, vocabulary_from_vectors
+from run_glue_style.reporting.entropy_plot import entropy_table, write_entropy
+from run_glue_style.sample import SAMPLE_FILES, SAMPLE_VECTORS
+
+from .command import run_command
+
+_BATCH = 256  # sentences
+
+Entropies = NDArray[np.float64]
+
+
+def entropies(
+    model: DSAModel, tokenizer: PreTrainedTokenizerBase, sentences: Sequence[str]
+) -> tuple[Entropies, Entropies]:
+    """The entropy of a model's attention.
+
+    Args:
+        model: One whose pooling gives weights.
+        tokenizer: Its.
+        sentences: Each of two tokens or more.
+
+    Returns:
+        The mean over heads of each sentence's entropy in nats, (iterations, sentences), and that of equal weights,
+        (sentences,).
+    """
+    found, equal = [], []
+    for start in range(0, len(sentences), _BATCH):
+        batch = tokenizer(list(sentences[start : start + _BATCH]), padding=True, return_tensors="pt")
+        with torch.inference_mode():
+            attentions = model(**batch, output_attentions=True).attentions
+        weights = torch.stack(attentions).double()  # (iterations, sentences, heads, tokens)
+        found.append(torch.special.entr(weights).sum(-1).mean(-1))  # (iterations, sentences)
+        equal.append(batch["attention_mask"].sum(-1).double().log())  # (sentences,)
+    return torch.cat(found, 1).numpy(), torch.cat(equal).numpy()
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Read the command line and measure; the exit code is that of `run_command`."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
+    )
+    parser.add_argument("models", nargs="*", metavar="FOLDER", help="Trained models.")
+    parser.add_argument("--setting", default="dsa-single-snli", help="Of the fresh models; default: %(default)s.")
+    parser.add_argument(
+        "--routing_scale", type=float, nargs="+", default=[1.0, 8.0], help="Of the fresh models; default: 1 8."
+    )
+    parser.add_argument("--seeds", type=int, default=3, help="Fresh models of each scale; default: %(default)s.")
+    parser.add_argument("--sentences", type=int, help="Only the first so many; default: all.")
+    parser.add_argument("--output_dir", type=Path, default=Path("runs/attention-entropy"), help="Default: %(default)s.")
+    return run_command(partial(_make, parser.parse_args(argv), list(sys.argv[1:] if argv is None else argv)))
+
+
+def _make(arguments: argparse.Namespace, argv: list[str]) -> tuple[Path, str]:
+    texts = list(dict.fromkeys(read_texts([SAMPLE_FILES["validation"]], ["premise"])))[: arguments.sentences]
+    fresh = [
+        (f"{arguments.setting}, fresh, scale {scale:g}", _fresh(arguments.setting, scale, arguments.seeds))
+        for scale in arguments.routing_scale
+    ]
+    trained = [(without_folders(folder), iter([_trained(folder)])) for folder in arguments.models]
+    systems = [_measured(name, models, texts) for name, models in [*fresh, *trained]]
+    content: dict[str, Any] = {
+        "command": ["attention_entropy", *map(without_folders, argv)],
+        "sentences": {"name": f"premises of {SAMPLE_FILES['validation'].name}", "count": len(texts)},
+        "systems": systems,
+        "environment": environment(),
+    }
+    write_entropy(content, arguments.output_dir)
+    return arguments.output_dir, entropy_table(content)
+
+
+def _measured(
+    name: str, models: Iterable[tuple[DSAModel, PreTrainedTokenizerBase]], texts: Sequence[str]
+) -> dict[str, Any]:
+    """The mean entropies of some models that differ in their seed alone."""
+    by_model, equal = [], 0.0
+    for model, tokenizer in models:
+        found, of_equal = entropies(model.eval(), tokenizer, texts)
+        long = of_equal > 0  # a single token has all the weight
+        equal = float(of_equal[long].mean())
+        by_model.append(
+            [{"nats": float(row[long].mean()), "share": float((row[long] / of_equal[long]).mean())} for row in found]
+        )
+    return {"name": name, "equal_weights_nats": equal, "models": by_model}
+
+
+def _fresh(setting: str, scale: float, seeds: int) -> Iterator[tuple[DSAModel, PreTrainedTokenizerBase]]:
+    config = DSAConfig.from_pretrained(setting_folder(setting), routing_scale=scale)
+    tokenizer, vectors = vocabulary_from_vectors(SAMPLE_VECTORS, progress=False)
+    for seed in range(seeds):
+        yield build_model(DSAModel, config, tokenizer, vectors, seed), tokenizer
+
+
+def _trained(folder: str) -> tuple[DSAModel, PreTrainedTokenizerBase]:
+    return load_part("model", folder, DSAModel.from_pretrained), load_part(
+        "tokenizer", folder, AutoTokenizer.from_pretrained
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

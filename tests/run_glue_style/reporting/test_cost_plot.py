@@ -1,0 +1,33 @@
+"""The picture of accuracy over cost."""
+
+from pathlib import Path
+
+import pytest
+from matplotlib.figure import Figure
+from small_results import results
+
+from run_glue_style.reporting.cost_plot import draw_costs
+from run_glue_style.reporting.published import read_published
+
+
+def test_every_row_of_the_paper_and_every_run_has_its_mark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    figures: list[Figure] = []
+    save = Figure.savefig
+
+    def savefig(figure: Figure, *arguments: object, **options: object) -> None:
+        figures.append(figure)
+        save(figure, *arguments, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Figure, "savefig", savefig)
+    runs = {"dsa-single-snli": [results("dsa-single-snli", seed, share) for seed, share in enumerate((0.61, 0.63))]}
+    draw_costs(read_published("snli"), runs, tmp_path / "costs")
+    marks = [
+        {container.get_label(): container[0].get_xydata().tolist()[0] for container in panel.containers}
+        for panel in figures[0].axes
+    ]
+    assert len(marks[0]) == 9  # rows of Table 1
+    assert marks[0]["600D Single DSA"] == [2.1, 86.8]
+    assert marks[1]["2400D Multiple DSA"] == [198, 87.4]
+    assert "600D Gumbel TreeLSTM" not in marks[1]  # no time is published
+    assert marks[2]["dsa-single-snli"] == pytest.approx([2.078703, 61])
+    assert b"<svg" in (tmp_path / "costs.svg").read_bytes()
