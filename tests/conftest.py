@@ -1,5 +1,7 @@
 """Settings for all tests."""
 
+import os
+import runpy
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,6 +11,11 @@ import torch
 from hypothesis import settings
 from loopback_hub import LoopbackHub
 from small_repositories import Saved, save_system
+
+# Here and, before anything else, in every Python that a test starts.
+LOOPBACK_ONLY = Path(__file__).parent / "support" / "loopback_only"
+os.environ["PYTHONPATH"] = str(LOOPBACK_ONLY)
+runpy.run_path(str(LOOPBACK_ONLY / "sitecustomize.py"))
 
 settings.register_profile("fixed", derandomize=True, deadline=None)
 settings.load_profile("fixed")

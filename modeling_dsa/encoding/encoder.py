@@ -10,6 +10,7 @@ from transformers import AutoModel, AutoTokenizer, PreTrainedModel, PreTrainedTo
 
 from modeling_dsa.batching_dsa import BATCH_SIZE, Vectors, VectorType, check_token_ids, encode_sentences
 from modeling_dsa.files.model_folder import read_config
+from modeling_dsa.files.tokenizer_patterns import refuse_unknown_patterns
 from modeling_dsa.vectors_dsa import batch_vectors
 
 
@@ -52,7 +53,8 @@ class SentenceEncoder:
             device: Where to compute; default: a GPU where there is one (that of `LOCAL_RANK`), else the CPU.
 
         Raises:
-            ValueError: It holds a model of another family.
+            ValueError: It holds a model of another family, or a tokenizer with a regular expression that is not this
+                package's, unless `trust_remote_code` is true.
             OSError: It holds no model, or cannot be reached.
         """
         options = {"trust_remote_code": trust_remote_code}
@@ -60,7 +62,10 @@ class SentenceEncoder:
         model = AutoModel.from_pretrained(name_or_path, **options)
         if device is None:
             device = f"cuda:{os.environ.get('LOCAL_RANK', 0)}" if torch.cuda.is_available() else "cpu"
-        return cls(model.to(device), AutoTokenizer.from_pretrained(name_or_path, **options))
+        tokenizer = AutoTokenizer.from_pretrained(name_or_path, **options)
+        if not trust_remote_code and hasattr(tokenizer, "backend_tokenizer"):
+            refuse_unknown_patterns(str(name_or_path), tokenizer.backend_tokenizer)
+        return cls(model.to(device), tokenizer)
 
     @property
     def width(self) -> int:

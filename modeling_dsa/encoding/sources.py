@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from modeling_dsa.files.columns import is_no_name
 from modeling_dsa.files.hashing import file_hash
 from modeling_dsa.files.text_files import file_extension, open_parquet, read_lines, read_rows, read_standard_input
 
@@ -91,7 +92,13 @@ def _open_file(path: Path, column: str | None) -> SentenceSource:
             column, count = _choose_column(str(path), column, table.schema_arrow.names), table.metadata.num_rows
     elif file_extension(path) != ".txt" or column is not None:
         first = next(read_rows(path), None)
-        column = (column or COLUMN) if first is None else _choose_column(str(path), column, list(first[1]))
+        columns = [] if first is None else list(first[1])
+        if column is None and len(columns) == 1 and "json" not in file_extension(path) and is_no_name(columns[0]):
+            raise ValueError(
+                f"{path}: its first line is {columns[0][:80]!r}, which is taken for the name of a column and looks "
+                "like a sentence: give the file a first line `text`, or name it .txt."
+            )
+        column = (column or COLUMN) if first is None else _choose_column(str(path), column, columns)
     sentences = partial(_file_sentences, path, column)
     next(sentences(), None)  # a mistake that can be told at once
     fingerprint = {"sha256": file_hash(path), "column": column}

@@ -85,6 +85,11 @@ def find_columns(
     return found, label
 
 
+def is_no_name(column: str) -> bool:
+    """Whether what stands for the name of a column looks like a value, so that a table has no header."""
+    return as_number(column) is not None or len(column.split()) > 4
+
+
 def example_texts(table: Table, columns: Sequence[str]) -> tuple[str, ...]:
     """The texts of the shortest example among the first ones, to show how a model is used."""
     rows = (row for _, row in itertools.islice(table.read(columns), _LOOKED_AT))
@@ -132,9 +137,7 @@ def _holds_texts(values: Sequence[object], table: Table) -> bool:
 
 def _about_header(columns: Sequence[str], table: Table) -> str:
     """A hint where the first row is taken for the names of the columns, and looks like data."""
-    headless = not table.has_types and any(
-        as_number(column) is not None or len(column.split()) > 4 for column in columns
-    )
+    headless = not table.has_types and any(map(is_no_name, columns))
     return "; or give the file a first line with the names of its columns, if it has none" if headless else ""
 
 

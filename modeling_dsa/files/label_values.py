@@ -2,8 +2,10 @@
 
 import math
 import re
+import sys
 from collections.abc import Sequence
 
+_LONGEST_INTEGER = 300  # digits; a float holds no more
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 
@@ -35,10 +37,10 @@ def as_number(value: object) -> int | float | None:
     """The finite number that a value is or spells; None where it is none, and True and False are none."""
     if isinstance(value, str) and _NUMBER.fullmatch(value.strip()):
         text = value.strip()
-        value = int(text) if text.lstrip("+-").isdigit() else float(text)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        value = int(text) if text.lstrip("+-").isdigit() and len(text) < _LONGEST_INTEGER else float(text)
+    if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return value
+    return value if abs(value) <= sys.float_info.max else None  # not math.isfinite, which fails for a larger integer
 
 
 def class_index(value: object, names: Sequence[str], location: str) -> int | None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 from modeling_dsa.batching_dsa import check_token_ids
 
 from .model_folder import load_as_saved
+from .tokenizer_patterns import refuse_unknown_patterns
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -47,7 +48,8 @@ def load_model_and_tokenizer(source: str | Path) -> "tuple[DSAPreTrainedModel, P
         source: Folder or Hub id.
 
     Raises:
-        ValueError: Either cannot be loaded, weights are missing or not finite, or the two are not of one model.
+        ValueError: Either cannot be loaded, weights are missing or not finite, the two are not of one model, or the
+            tokenizer has a regular expression of a stranger.
     """
     from transformers import AutoTokenizer
 
@@ -55,6 +57,7 @@ def load_model_and_tokenizer(source: str | Path) -> "tuple[DSAPreTrainedModel, P
     tokenizer: PreTrainedTokenizerBase = load_part("tokenizer", source, AutoTokenizer.from_pretrained)
     if not hasattr(tokenizer, "backend_tokenizer"):
         raise ValueError(f"{source}: the tokenizer is no fast tokenizer: give a folder or Hub id of a DSA model.")
+    refuse_unknown_patterns(source, tokenizer.backend_tokenizer)
     try:
         check_token_ids(tokenizer.backend_tokenizer, model.config.vocab_size)
     except ValueError as error:

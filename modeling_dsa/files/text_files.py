@@ -45,7 +45,8 @@ def read_texts(paths: Sequence[Path], columns: Sequence[str] = ()) -> list[str]:
 
 
 def read_rows(path: Path, columns: Sequence[str] | None = None) -> Rows:
-    r"""Read a file's rows one after another; empty lines are no rows. No two columns may have one name.
+    r"""Read a file's rows one after another; empty lines are no rows, but rows of empty values are. No two columns may
+    have one name.
 
     Args:
         path: A UTF-8 file: `.jsonl` with one object a line, `.json` with that or one array of objects, `.csv`, `.tsv`
@@ -204,7 +205,7 @@ def _json_file_rows(path: Path, columns: Sequence[str] | None) -> Rows:
 
 def _tab_rows(path: Path, columns: Sequence[str] | None) -> Rows:
     # Not the csv module: SNLI's sentences have lone quotes, which are plain characters in these files.
-    lines = (line.rstrip("\r\n").split("\t") for line in _lines(path))
+    lines = (line.split("\t") if line else [] for line in (line.rstrip("\r\n") for line in _lines(path)))
     return _table_rows(enumerate(lines, 1), path, columns)
 
 
@@ -220,8 +221,13 @@ def _csv_rows(path: Path, columns: Sequence[str] | None) -> Rows:
 def _table_rows(lines: Iterator[tuple[int, list[str]]], path: Path, columns: Sequence[str] | None) -> Rows:
     _, header = next(lines, (1, []))
     wanted = [(column, header.index(column)) for column in _wanted(str(path), columns, header)]
+    if len(header) == 1 and (others := [mark for mark in ",;\t|" if mark in header[0]]):
+        raise ValueError(
+            f"{path} has one column, {header[0][:80]!r}: if {others[0]!r} separates its columns, write it with commas "
+            "as .csv or with tabs as .tsv; else take that character out of the name."
+        )
     for number, fields in lines:
-        if not any(fields):
+        if not fields:  # an empty line
             continue
         location = f"{path}, line {number}"
         # A field too many means that a separator is in a text.

@@ -25,6 +25,7 @@ from modeling_dsa.batching_dsa import (
     compute_in_batches,
     encode_sentences,
 )
+from modeling_dsa.files.tokenizer_patterns import refuse_unknown_patterns
 from modeling_dsa.prediction.logits import logits_to_scores
 
 from .weights import weights_hash
@@ -71,6 +72,7 @@ class OnnxModel:
             raise ValueError(f"{file} does not say what it is: give a file that `dsa onnx` wrote.")
         self.about: dict[str, Any] = json.loads(about)
         self.tokenizer = Tokenizer.from_file(str(tokenizer))
+        refuse_unknown_patterns(str(tokenizer), self.tokenizer)
         check_token_ids(self.tokenizer, self.about["vocab_size"])
 
     @classmethod

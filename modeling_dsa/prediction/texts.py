@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from modeling_dsa.batching_dsa import Text
+from modeling_dsa.files.columns import is_no_name
 from modeling_dsa.files.text_files import file_extension, read_lines, read_rows, read_standard_input
 
 STANDARD_INPUT = "-"
@@ -82,6 +83,11 @@ def _file_texts(path: Path, columns: Sequence[str], *, pairs: bool) -> Iterator[
         if first is None:
             return
         columns = _found_columns(path, first[1], pairs=pairs)
+        if "json" not in file_extension(path) and any(map(is_no_name, columns)):
+            raise ValueError(
+                f"{path}: its first line is {columns[0][:80]!r}, which is taken for the name of a column and looks "
+                "like a text: give the file a first line `text`, or name it .txt."
+            )
     for location, row in read_rows(path, columns):
         values = [_checked(row[column], f"{location}, column {column!r}") for column in columns]
         yield (values[0], values[1]) if pairs else values[0]

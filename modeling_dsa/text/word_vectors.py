@@ -299,6 +299,8 @@ def _read_text(name: str, chunks: Iterable[bytes], layout: _Layout, kept: _Kept)
 def _lines(name: str, chunks: Iterable[bytes], line: int) -> Iterator[list[bytes]]:
     rest = b""
     for chunk in chunks:
+        if len(chunk) == _CHUNK and chunk.isspace():  # an archive of a few bytes may hold any number of them
+            raise ValueError(f"{name}, line {line}: there is nothing for {len(chunk):,} bytes: download it again.")
         *rows, rest = (rest + chunk).split(b"\n")
         line += len(rows)
         if len(rest) > _CHUNK:

@@ -12,6 +12,7 @@ from typing import TypeAlias
 from datasets import ClassLabel, Dataset, DatasetDict, Features, Value, load_dataset
 from datasets.exceptions import DatasetGenerationError
 
+from modeling_dsa.files.hashing import file_hash
 from modeling_dsa.files.tables import Table, file_table, name_classes, with_class_names
 from modeling_dsa.files.text_files import Row, Rows, file_extension, open_parquet
 
@@ -123,7 +124,6 @@ def load_file(split: str, path: Path, form: ExampleFormat, reader: Reader | None
     """
     path = existing_file(split, path)
     where = f"{path}, split {split!r}"
-    status = path.stat()
     try:
         rows = Dataset.from_generator(
             _read_examples,
@@ -132,7 +132,7 @@ def load_file(split: str, path: Path, form: ExampleFormat, reader: Reader | None
                 "path": path,
                 "form": form,
                 "reader": reader,
-                "version": (status.st_size, status.st_mtime_ns),
+                "sha256": file_hash(path),
             },
         )
     except DatasetGenerationError as error:
@@ -211,8 +211,8 @@ def existing_file(split: str, path: Path) -> Path:
     return path
 
 
-def _read_examples(path: Path, form: ExampleFormat, reader: Reader | None, version: tuple[int, ...]) -> Iterator[Row]:  # noqa: ARG001
-    """Yield the examples of a file; `version` only makes the key under which `datasets` keeps them."""
+def _read_examples(path: Path, form: ExampleFormat, reader: Reader | None, sha256: str) -> Iterator[Row]:  # noqa: ARG001
+    """Yield the examples of a file; `sha256` only makes the key under which `datasets` keeps them."""
     empty = True
     for location, row in _needed_rows(path, form) if reader is None else reader(path):
         empty = False

@@ -17,6 +17,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from sklearn.model_selection import StratifiedGroupKFold
 
+from modeling_dsa.files.hashing import file_hash
 from modeling_dsa.files.text_files import Rows, read_rows
 
 from .distinct_texts import Indices, distinct_texts
@@ -216,13 +217,12 @@ def _counts(pairs: Dataset) -> str:
 
 def _load(split: str, files: StanceFiles) -> Dataset:
     bodies = existing_file(split, files.bodies)
-    status = bodies.stat()
-    reader = partial(_read_pairs, bodies=bodies, version=(status.st_size, status.st_mtime_ns))
+    reader = partial(_read_pairs, bodies=bodies, sha256=file_hash(bodies))
     return load_file(split, files.stances, STANCE, reader)
 
 
-def _read_pairs(stances: Path, bodies: Path, version: tuple[int, int]) -> Rows:  # noqa: ARG001
-    """Yield the rows of two files; `version` only makes the key under which `datasets` keeps them."""
+def _read_pairs(stances: Path, bodies: Path, sha256: str) -> Rows:  # noqa: ARG001
+    """Yield the rows of two files; `sha256` only makes the key under which `datasets` keeps them."""
     texts: dict[str, str] = {}
     for location, row in read_rows(bodies, ("Body ID", "articleBody")):
         body_id, text = row["Body ID"], row["articleBody"]

@@ -10,6 +10,9 @@ from accelerate.utils import DataLoaderConfiguration
 
 from .recipe import RunArguments
 
+# torchrun, a step of SLURM, and three MPIs
+_COUNTS = ("WORLD_SIZE", "SLURM_STEP_NUM_TASKS", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MV2_COMM_WORLD_SIZE")
+
 
 def make_accelerator(run: RunArguments, output_dir: Path) -> Accelerator:
     """The accelerator of a run.
@@ -32,17 +35,24 @@ def make_accelerator(run: RunArguments, output_dir: Path) -> Accelerator:
         log_with=None if tracker == "none" else tracker,
         project_dir=str(output_dir),
     )
-    world = int(os.environ.get("WORLD_SIZE", "1"))
-    if world != accelerator.num_processes:
+    world = _started_processes()
+    if world > accelerator.num_processes:
         raise ValueError(
             f"The launcher started {world} processes, but accelerate sees {accelerator.num_processes}: each would "
-            "train alone. On a CPU give the script --cpu and the launcher --multi_gpu."
+            "train alone. Start one `accelerate launch` on each node, as configuration/slurm/train.sbatch does; on a "
+            "CPU give the script --cpu and the launcher --multi_gpu."
         )
     if accelerator.gradient_accumulation_steps != 1:
         raise ValueError("Give --gradient_accumulation_steps to the script, behind its name, and not to the launcher.")
     if accelerator.mixed_precision == "fp16" and accelerator.device.type == "cpu":
         raise ValueError("--mixed_precision fp16 needs a GPU; a CPU computes with no or bf16.")
     return accelerator
+
+
+def _started_processes() -> int:
+    """How many processes the launcher has started, as it tells each of them."""
+    found = (os.environ.get(name, "1") for name in _COUNTS)
+    return max(int(count) for count in found if count.isdecimal())
 
 
 def derived_seed(*numbers: int) -> int:

@@ -11,6 +11,7 @@ import random
 import shutil
 import signal
 import socket
+import subprocess
 import sys
 import tempfile
 import time
@@ -26,12 +27,19 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 import datasets
+import pytest
 import torch
+from huggingface_hub import constants
+from loopback_hub import LoopbackHub
 from small_encoders import many_sentences
+from small_models import randomize, small_config
 from small_repositories import save_system
-from small_runs import SMALL_SIZES, run_main, write_pair_files
+from small_runs import SMALL_SIZES, run_main, small_tokenizer, write_pair_files
 
+from modeling_dsa import DSAModel
 from modeling_dsa.cli.main import main as dsa
+from run_glue_style.distillation import teacher_cache
+from run_glue_style.run_distillation import main as run_distillation
 from run_glue_style.run_nli import main as run_nli
 
 CHANGES = ("os.rename", "os.remove", "os.mkdir", "os.rmdir", "open", "shutil.rmtree", "shutil.copyfile")
@@ -55,8 +63,8 @@ class Kind:
     processes: int = 1
 
 
-def kinds(inputs: Path) -> dict[str, Kind]:
-    """All kinds of runs, on inputs that are written to a folder."""
+def kinds(inputs: Path, hub: LoopbackHub) -> dict[str, Kind]:
+    """All kinds of runs, on inputs that are written to a folder; one pushes to a Hub."""
     pairs = write_pair_files(inputs, {"train": 120, "validation": 40, "test": 30}, 12)
     options = pairs | SMALL_SIZES | {"setting": "dsa-single-snli", "num_train_epochs": 2, "evaluations_per_epoch": 2}
     options |= {"per_device_train_batch_size": 16, "report_to": "none", "cpu": True, "average_decay": 0.9}
@@ -77,8 +85,54 @@ def kinds(inputs: Path) -> dict[str, Kind]:
         "training in two processes": Kind(train, trained, processes=2),
         "encoding to shards": Kind(command(*encode, "--shard_size", "50"), files),
         "encoding to one file": Kind(command(*encode[:2], "OUT/vectors.npy", *encode[3:], "--overwrite"), files),
+        "distilling": Kind(_distil(inputs, sentences), distilled),
+        "pushing": Kind(_push(model, hub), lambda folder: pushed(hub, folder)),
         "predicting": Kind(command("predict", str(model), str(texts), "--output", "OUT/answers.jsonl"), files),
     }
+
+
+def _distil(inputs: Path, sentences: str) -> Run:
+    """A run of which each writes its teacher's vectors, in six shards."""
+    teacher_cache.SHARD_ROWS = 64
+    means = small_config(vocab_size=len(small_tokenizer()), embedding_size=24, encoder="none", pooling="mean")
+    randomize(DSAModel(means)).save_pretrained(inputs / "teacher")
+    small_tokenizer().save_pretrained(inputs / "teacher")
+    sizes = {name: size for name, size in SMALL_SIZES.items() if name != "classifier_hidden_sizes"}
+    options = sizes | {"setting": "dsa-small", "embedding_size": 24, "texts": sentences, "teacher": inputs / "teacher"}
+    options |= {"num_train_epochs": 2, "per_device_train_batch_size": 32, "validation_sentences": 40}
+    options |= {"report_to": "none", "cpu": True}
+
+    def run(folder: Path) -> int:
+        places = {"output_dir": folder / "run", "cache_dir": folder / "teacher"}
+        return run_main(run_distillation, "run_distillation.py", options | places)
+
+    return run
+
+
+def _push(model: Path, hub: LoopbackHub) -> Run:
+    hub.add_user("ada", "hf_of-a-test")
+
+    def run(folder: Path) -> int:
+        with hub.connected("hf_of-a-test"), pytest.MonkeyPatch.context() as patch:
+            patch.setattr(constants, "HF_HUB_OFFLINE", False)
+            return dsa(["push", str(model), _repository(folder)])
+
+    return run
+
+
+def _repository(folder: Path) -> str:
+    return f"ada/{folder.parent.name}"
+
+
+def pushed(hub: LoopbackHub, folder: Path) -> str:
+    """Names and hashes of all files on the Hub."""
+    command = ["git", "-C", str(hub.git_folder(_repository(folder))), "ls-tree", "-r", "main"]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+def distilled(folder: Path) -> dict[str, Any]:
+    """What a run leaves, and the teacher's vectors."""
+    return trained(folder) | {"teacher": files(folder / "teacher")}
 
 
 def files(folder: Path) -> dict[str, bytes]:
@@ -175,7 +229,7 @@ def wait(processes: Sequence[int], seconds: float = LONGEST) -> list[int] | None
 
 def kill_once(kind: Kind, folder: Path, log: Path, moments: int, seconds: float, draw: random.Random) -> str:
     """Start a run and kill it; tells how."""
-    if kind.processes == 1 and draw.random() < 0.5:
+    if kind.processes == 1 and moments and draw.random() < 0.5:
         wait(start(kind, folder, log, kill_at=draw.randint(1, moments)))
         return "aimed"
     number = draw.choice([signal.SIGKILL, signal.SIGKILL, signal.SIGTERM, signal.SIGUSR1])
@@ -210,7 +264,7 @@ def measure(kind: Kind, folder: Path, log: Path) -> tuple[Any, int, float]:
     started = time.monotonic()
     if wait(start(kind, folder, log, kill_at=0)) != [0] * kind.processes:
         raise SystemExit(log.read_text())
-    count = int(folder.parent.with_suffix(".count").read_text() or 1)
+    count = int(folder.parent.with_suffix(".count").read_text() or 0)
     return kind.left(folder), count, time.monotonic() - started
 
 
@@ -222,11 +276,11 @@ def main() -> int:
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     draw, counts, faults = random.Random(arguments.seed), Counter[str](), 0
-    with tempfile.TemporaryDirectory(prefix="dsa-kill-") as temporary:
+    with tempfile.TemporaryDirectory(prefix="dsa-kill-") as temporary, LoopbackHub(Path(temporary, "hub")) as hub:
         base = Path(temporary)
         (base / "inputs").mkdir()
         measured: dict[str, tuple[Any, int, float]] = {}
-        all_kinds = kinds(base / "inputs")
+        all_kinds = kinds(base / "inputs", hub)
         for number in range(arguments.kills):
             name = list(all_kinds)[number % len(all_kinds)]
             kind = all_kinds[name]

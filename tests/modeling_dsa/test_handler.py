@@ -1,11 +1,20 @@
 """The handler of Inference Endpoints, as they call it: in a process that has the repository, but not this package."""
 
+import socket
+import threading
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+import httpx
 import pytest
 import torch
+import uvicorn
+from fastapi import Body, FastAPI
+from fastapi.responses import JSONResponse
 from repository_clients import PAIRS, SENTENCES, Result, answer_requests, run_repository_client, vectors_of
 from small_repositories import NLI_LABELS, Saved, offline_environment, save_system
 from small_runs import small_tokenizer
@@ -81,6 +90,7 @@ BAD_REQUESTS: list[tuple[Any, str]] = [
     (only({"text": "a", "label": "b"}), "The input at index 0 is {'text': 'a', 'label': 'b'}"),
     (only("One sentence alone."), "is one text, and the model reads pairs"),
     (only({"text": "a" * 100_001, "text_pair": "b"}), "100,001 characters long: give a text of up to 100,000"),
+    (only([{"text": "a" * 100_000, "text_pair": "b"}] * 51), '"inputs" have 5,100,051 characters: give at most'),
     (only([PAIRS[0]] * 10_001), '"inputs" are 10,001 texts: give at most 10,000'),
 ]
 
@@ -113,6 +123,50 @@ def test_many_pairs_are_answered_in_batches_and_in_their_order(handler: Endpoint
     for pair, answer in zip(pairs, found, strict=True):
         assert answer["label"] == alone[str(pair)]["label"]
         assert answer["score"] == pytest.approx(alone[str(pair)]["score"], abs=1e-5)
+
+
+@pytest.mark.slow
+def test_fifty_clients_at_once_get_their_own_answers_while_a_large_request_is_computed(
+    handler: EndpointHandler,
+) -> None:
+    app = FastAPI()
+
+    @app.post("/")
+    def answer(body: Annotated[Any, Body()]) -> Any:
+        try:
+            return handler(body)
+        except ValueError as error:
+            return JSONResponse({"error": str(error)}, 400)
+
+    pairs = [{"text": "man " * (1 + index), "text_pair": "a dog " * (50 - index)} for index in range(50)]
+    alone = [handler({"inputs": pair}) for pair in pairs]
+    seconds: list[float] = []
+
+    def ask(index: int) -> None:
+        for _ in range(4):
+            started = time.perf_counter()
+            found = httpx.post(url, json={"inputs": pairs[index]}, timeout=60).raise_for_status().json()
+            seconds.append(time.perf_counter() - started)
+            assert found == pytest.approx(alone[index], abs=1e-5)
+        assert httpx.post(url, json={"inputs": index + 1}, timeout=60).status_code == 400
+
+    with running_server(app) as url, ThreadPoolExecutor(51) as clients:
+        large = clients.submit(httpx.post, url, json={"inputs": pairs * 200}, timeout=120)
+        list(clients.map(ask, range(50)))
+        assert [row["label"] for row in large.result().json()] == [row["label"] for row in alone] * 200
+    assert len(seconds) == 200
+    assert max(seconds) < 20
+
+
+@contextmanager
+def running_server(app: FastAPI) -> Iterator[str]:
+    server = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="off"))
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=server.run, args=([listener],))
+        thread.start()
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        server.should_exit = True
+        thread.join()
 
 
 @pytest.mark.slow

@@ -30,6 +30,7 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from transformers import AutoConfig, AutoModel, AutoModelForSequenceClassification, Trainer, TrainingArguments
+from transformers.utils import logging
 
 from modeling_dsa import DSAConfig, DSAForNLI, DSAForSequenceClassification, DSAModel, DSAPreTrainedModel
 from modeling_dsa.layers_dsa import ConvLayer, DropoutLinear
@@ -716,6 +717,15 @@ def test_transformers_trainer_trains_with_the_models_own_loss(changes: dict[str,
     torch.manual_seed(0)
     loss = trainer.compute_loss(model, dict(inputs), num_items_in_batch=torch.tensor(6))
     torch.testing.assert_close(loss, expected)
+
+
+def test_a_pair_without_a_second_text_gets_a_hint(capsys: pytest.CaptureFixture[str]) -> None:
+    model = randomize(DSAForNLI(small_config(sentences_per_example=2))).eval()
+    logging.get_logger().warning_once.cache_clear()  # it is said once a process
+    model(torch.tensor([[FIRST_TOKEN, SEP, FIRST_TOKEN]]))
+    assert "second text" not in capsys.readouterr().err
+    model(torch.tensor([[FIRST_TOKEN, FIRST_TOKEN, FIRST_TOKEN]]))
+    assert "This model reads pairs, and an example has no second text" in capsys.readouterr().err
 
 
 def test_nli_needs_pairs() -> None:

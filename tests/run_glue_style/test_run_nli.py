@@ -364,7 +364,7 @@ def test_a_model_of_another_family_is_refused(
 
 def process_environment(**changes: str) -> dict[str, str]:
     """The environment of a process of its own, without what another launcher left."""
-    return os.environ | {"OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1", "PYTHONPATH": ""} | changes
+    return os.environ | {"OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"} | changes
 
 
 def start(folder: Path, *words: object, **changes: str) -> "subprocess.Popen[str]":

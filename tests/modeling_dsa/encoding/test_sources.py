@@ -53,6 +53,25 @@ def test_every_format_gives_every_row_twice(files: dict[str, str], packed: bool)
         assert source.name == path
 
 
+def test_rows_of_empty_values_are_rows_and_empty_lines_are_none(tmp_path: Path) -> None:
+    """As pandas writes them: a row that is left out would shift all vectors behind it."""
+    for name, content in (
+        ("a.csv", 'text\na\n""\n\nb\n'),
+        ("b.csv", "id,text\n1,a\n,\n\n2,b\n"),
+        ("c.tsv", "id\ttext\n1\ta\n\t\n\n2\tb\n"),
+    ):
+        assert list(open_sentences(write(tmp_path, name, content)).read()) == ["a", "", "b"]
+
+
+def test_sentences_are_not_taken_for_a_header_nor_several_columns_for_one(tmp_path: Path) -> None:
+    with pytest.raises(
+        ValueError, match=r"a\.csv: its first line is 'A man is fast asleep', which is taken for the name"
+    ):
+        open_sentences(write(tmp_path, "a.csv", "A man is fast asleep\nHe snores\n"))
+    with pytest.raises(ValueError, match=r"b\.csv has one column, 'id;text': if ';' separates its columns"):
+        open_sentences(write(tmp_path, "b.csv", "id;text\n1;a\n"))
+
+
 def test_only_column_needs_no_name_and_missing_values_are_empty(tmp_path: Path) -> None:
     path = write(tmp_path, "a.jsonl", '{"s": "a"}\n\n{"s": null}\n{"s": "b"}\n')
     assert list(open_sentences(path).read()) == ["a", "", "b"]

@@ -12,7 +12,8 @@ from modeling_dsa.files.label_values import as_number, class_name, plain_label
     ("value", "number"),
     [
         ("12", 12), (" -1.5e3 ", -1500.0), (".5", 0.5), (3, 3), (2.5, 2.5), ("1_000", None), ("nan", None),
-        ("infinity", None), (math.inf, None), (True, None), (None, None), ("", None),
+        ("infinity", None), (10**400, None), ("9" * 5000, None), (math.inf, None), (True, None), (None, None),
+        ("", None),
     ],
 )  # fmt: skip
 def test_number_is_what_a_person_would_call_one(value: object, number: float | None) -> None:

@@ -81,6 +81,14 @@ def run_nli(
     )
 
 
+def assert_token_is_nowhere(folder: Path, *said: str) -> None:
+    """Neither in what a run said nor in any file that it left: logs, results, card, checkpoints, the tracker's."""
+    files = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    assert files
+    assert [path for path, content in files.items() if TOKEN.encode() in content] == []
+    assert TOKEN not in "".join(said)
+
+
 def finish(process: subprocess.Popen[str]) -> str:
     said, _ = process.communicate(timeout=240)
     assert TOKEN not in said
@@ -193,11 +201,17 @@ def test_a_full_disk_under_a_push_in_the_background_is_logged(
 
 
 def test_a_hub_that_goes_away_costs_nothing_but_the_push(
-    hub: LoopbackHub, data: dict[str, Any], tmp_path: Path, caplog: pytest.LogCaptureFixture, waitless: None
+    hub: LoopbackHub,
+    data: dict[str, Any],
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    capfd: pytest.CaptureFixture[str],
+    waitless: None,
 ) -> None:
     hub.fail(1000, method="POST", path_contains="/commit/", how="503")
-    code, run = run_here(hub, tmp_path, data, hub_model_id="ada/mine", max_train_steps=4)
+    code, run = run_here(hub, tmp_path, data, hub_model_id="ada/mine", max_train_steps=4, report_to="tensorboard")
     assert code == 1
+    assert_token_is_nowhere(run, caplog.text, *capfd.readouterr())
     said = logged_error(caplog)
     assert said.startswith("error: The model was not pushed to ada/mine: the Hub answers 503")
     assert said.endswith(f"It is complete in {run}; push it later with: dsa push {run} ada/mine")
@@ -239,6 +253,7 @@ def test_a_stopped_run_goes_on_and_is_pushed_once(hub: LoopbackHub, data: dict[s
     os.kill(process.pid, signal.SIGINT)
     assert "The same command resumes here." in finish(process)
     assert process.returncode == 130
+    assert_token_is_nowhere(tmp_path / "run")
     assert "End of training" not in hub.commits("ada/mine")
     again = run_nli(hub, tmp_path, data, hub_model_id="ada/mine", num_train_epochs=60)
     said = finish(again)

@@ -49,7 +49,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """That of a process of its own, with a cache of its own."""
-    changes = {"OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1", "PYTHONPATH": ""}
+    changes = {"OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
     changes["HF_DATASETS_CACHE"] = str(tmp_path_factory.mktemp("cache"))
     changes["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     return os.environ | changes
