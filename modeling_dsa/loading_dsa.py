@@ -11,20 +11,29 @@ _WIDTHS = (
     *("embedding_size", "hidden_size", "first_layer_size", "growth_size", "attention_head_size", "latent_size"),
     *("attention_hidden_size", "feedforward_size", "gated_size", "projection_size", "classifier_hidden_sizes"),
 )
-_COUNTS = ("num_hidden_layers", "num_attention_heads", "encoder_attention_heads", "routing_iterations")
-_MOST = 10_000  # layers, heads or iterations: each is an object of Python
+_COUNTS = (
+    *("num_hidden_layers", "num_attention_heads", "encoder_attention_heads", "routing_iterations"),
+    *("num_training_samples", "num_prediction_samples"),
+)
+_MOST = 10_000  # heads, iterations or samples: each is an object of Python
+_MOST_LAYERS = 1_000  # making ten thousand takes a minute
+_LARGEST = 2**31 - 1  # of all other numbers, which torch counts with
 
 
 def refuse_oversized_config(config: Any) -> None:
     """Refuse sizes that this machine cannot hold, before anything is made: a config may come from a stranger.
 
     Raises:
-        ValueError: The word table, or a square matrix of the largest width, needs more than all memory.
+        ValueError: The word table, or a square matrix of the largest width, needs more than all memory, or there are
+            more layers or larger numbers than anybody computes with.
     """
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     for name in _COUNTS:
         if getattr(config, name) > _MOST:
             raise ValueError(f"{name} is {getattr(config, name):,} in the config: {_MOST:,} is the most.")
+    kernels, hidden = len(config.kernel_sizes), len(config.classifier_hidden_sizes)
+    if (layers := max(kernels * config.num_hidden_layers, hidden)) > _MOST_LAYERS:
+        raise ValueError(f"The config has {layers:,} layers: {_MOST_LAYERS:,} is the most.")
     for name in _WIDTHS:
         value = getattr(config, name) or 0
         width = max(value, default=0) if isinstance(value, list | tuple) else value
@@ -35,6 +44,9 @@ def refuse_oversized_config(config: Any) -> None:
             f"vocab_size is {config.vocab_size:,} in the config: its word table needs more memory than this machine "
             "has."
         )
+    for name, value in vars(config).items():
+        if isinstance(value, int) and abs(value) > _LARGEST:
+            raise ValueError(f"{name} is {value:,} in the config: {_LARGEST:,} is the most.")
 
 
 def refuse_missing_weights(source: str, missing: Iterable[str], has_head: bool) -> None:

@@ -70,7 +70,7 @@ class DSAConfig(DSAConfigFields):
     @property
     def is_classifier(self) -> bool:
         """Whether the model that was saved with this config has classes, and not vectors alone."""
-        return any(name.startswith("DSAFor") for name in self.architectures or ())
+        return any(str(name).startswith("DSAFor") for name in self.architectures or ())
 
     @property
     def classifier_input_size(self) -> int:
@@ -117,6 +117,14 @@ class DSAConfig(DSAConfigFields):
         encoder.validate(self)
         if self.fold_embeddings and not encoder.can_fold:
             raise ValueError(f"fold_embeddings: encoder '{self.encoder}' cannot be folded; leave it at false.")
+
+    def validate_labels(self) -> None:
+        """Every class has a name of its own; an answer by names would lose one otherwise."""
+        names = dict(self.id2label or {})
+        if sorted(map(int, names)) != list(range(len(names))):
+            raise ValueError("id2label must have the keys 0, 1, 2 and so on.")
+        if not all(isinstance(name, str) for name in names.values()) or len(set(names.values())) < len(names):
+            raise ValueError("id2label must have a text of its own for every class.")
 
     def validate_pooling(self) -> None:
         """There is such a pooling, and it fits its heads, the encoder and the kind of labels."""

@@ -11,6 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from transformers import PreTrainedModel
+from transformers.utils import logging
 from transformers.utils.generic import ModelOutput, can_return_tuple
 
 from .compatibility_dsa import init
@@ -39,6 +40,9 @@ if TYPE_CHECKING:
     from .systems_dsa import Encoder, Pooling  # noqa: F401
     from .vectors_dsa import batch_vectors  # noqa: F401
     from .zero_shot_dsa import ZeroShotSimilarityPipeline  # noqa: F401
+
+
+logger = logging.get_logger(__name__)
 
 
 @dataclass
@@ -561,6 +565,7 @@ class DSAForSequenceClassification(DSAPreTrainedModel):
             output_tokens=False,
             return_dict=True,
         )
+        self._hint_at_pairs(outputs.second_pooler_output)
         sampled_logits = self._sampled_logits(outputs)  # (samples, batch, num_labels)
         samples = sampled_logits.shape[0]
         logits, probabilities_std = sampled_logits[0], None
@@ -594,6 +599,16 @@ class DSAForSequenceClassification(DSAPreTrainedModel):
             kl_weight=outputs.kl_weight,
             attention_penalty=outputs.attention_penalty,
         )
+
+    def _hint_at_pairs(self, second: Tensor | None) -> None:
+        """Say once that an example has no second text: the answer would sound as sure as ever. (batch, width)"""
+        if second is None or second.is_meta or self.training or torch.compiler.is_compiling():
+            return
+        if not second.any(-1).all():
+            logger.warning_once(
+                "This model reads pairs, and an example has no second text: its classes mean little. Give both texts, "
+                'such as {"text": ..., "text_pair": ...} or "first [SEP] second".'
+            )
 
     def _sampled_logits(self, outputs: DSAModelOutput) -> Tensor:
         """Scores of the classes under each sample of the sentences' vectors. (samples, batch, num_labels)"""

@@ -1,13 +1,15 @@
 """The entry of a Hugging Face Inference Endpoint, which looks for `EndpointHandler` in a repository's `handler.py`."""
 
 import threading
+import time
 from typing import Any
 
 from transformers import AutoConfig, Pipeline, pipeline
 
 # Bounds of one request: who needs more asks again, and nobody else waits for it.
-MOST_TEXTS, LONGEST_TEXT = 10_000, 100_000
+MOST_TEXTS, LONGEST_TEXT, MOST_CHARACTERS = 10_000, 100_000, 5_000_000
 _BATCH_SIZE = 64
+_AT_ONCE = 4 * _BATCH_SIZE  # texts that a request computes before others have their turn
 _PARAMETERS = {"text-classification": ("top_k", "function_to_apply"), "sentence-embedding": ("normalize",)}
 _SHAPE = 'a text, {"text": ..., "text_pair": ...}, or a list of either'
 
@@ -16,7 +18,8 @@ class EndpointHandler:
     """Answers requests: classes of a text or pair, or vectors of texts.
 
     A request is `{"inputs": ..., "parameters": {...}}`. `inputs` is a text, a pair `{"text": ..., "text_pair": ...}` or
-    a list of either, of up to 10,000 texts of up to 100,000 characters. `parameters` are `task`, which is
+    a list of either, of up to 10,000 texts of up to 100,000 characters, 5,000,000 in all. Requests at the same time
+    share the model: a large one does not keep a small one waiting. `parameters` are `task`, which is
     "text-classification" (the default where the repository holds a classifier) or "sentence-embedding", and what the
     task's pipeline takes: `top_k` and `function_to_apply`, or `normalize`.
     """
@@ -55,16 +58,21 @@ class EndpointHandler:
         if len(several) > MOST_TEXTS:
             raise ValueError(f'"inputs" are {len(several):,} texts: give at most {MOST_TEXTS:,} at a time.')
         texts = [self._checked(text, index, task) for index, text in enumerate(several)]
-        with self._lock:
-            if not isinstance(inputs, list):
+        if (characters := sum(map(_length, texts))) > MOST_CHARACTERS:
+            raise ValueError(f'"inputs" have {characters:,} characters: give at most {MOST_CHARACTERS:,} at a time.')
+        if not isinstance(inputs, list):
+            with self._lock:
                 return self.pipelines[task](texts[0], **options)
-            if task == "sentence-embedding":
-                return self.pipelines[task](texts, **options)
-            # Texts of similar length in one batch: the others' padding would be most of the work.
-            order = sorted(range(len(texts)), key=lambda index: _length(texts[index]))
-            found = self.pipelines[task]([texts[index] for index in order], batch_size=_BATCH_SIZE, **options)
-            answers = dict(zip(order, found, strict=True))
-            return [answers[index] for index in range(len(texts))]
+        # Texts of similar length in one batch: the others' padding would be most of the work.
+        order = sorted(range(len(texts)), key=lambda index: _length(texts[index]))
+        answers: dict[int, Any] = {}
+        for first in range(0, len(order), _AT_ONCE):
+            part = order[first : first + _AT_ONCE]
+            with self._lock:
+                found = self.pipelines[task]([texts[index] for index in part], batch_size=_BATCH_SIZE, **options)
+            answers |= zip(part, found, strict=True)
+            time.sleep(0.001)  # else this thread takes the lock again before one that waits for it
+        return [answers[index] for index in range(len(texts))]
 
     def _checked(self, text: Any, index: int, task: str) -> Any:
         """One text or pair as the pipeline takes it."""

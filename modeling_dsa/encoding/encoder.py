@@ -9,8 +9,8 @@ import torch
 from transformers import AutoModel, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
 from modeling_dsa.batching_dsa import BATCH_SIZE, Vectors, VectorType, check_token_ids, encode_sentences
+from modeling_dsa.files.loading import check_tokenizer
 from modeling_dsa.files.model_folder import read_config
-from modeling_dsa.files.tokenizer_patterns import refuse_unknown_patterns
 from modeling_dsa.vectors_dsa import batch_vectors
 
 
@@ -53,8 +53,8 @@ class SentenceEncoder:
             device: Where to compute; default: a GPU where there is one (that of `LOCAL_RANK`), else the CPU.
 
         Raises:
-            ValueError: It holds a model of another family, or a tokenizer with a regular expression that is not this
-                package's, unless `trust_remote_code` is true.
+            ValueError: It holds a model of another family, or a tokenizer that `check_tokenizer` refuses; that with a
+                regular expression of a stranger is taken where `trust_remote_code` is true.
             OSError: It holds no model, or cannot be reached.
         """
         options = {"trust_remote_code": trust_remote_code}
@@ -64,7 +64,7 @@ class SentenceEncoder:
             device = f"cuda:{os.environ.get('LOCAL_RANK', 0)}" if torch.cuda.is_available() else "cpu"
         tokenizer = AutoTokenizer.from_pretrained(name_or_path, **options)
         if not trust_remote_code and hasattr(tokenizer, "backend_tokenizer"):
-            refuse_unknown_patterns(str(name_or_path), tokenizer.backend_tokenizer)
+            check_tokenizer(str(name_or_path), tokenizer, model.config)
         return cls(model.to(device), tokenizer)
 
     @property

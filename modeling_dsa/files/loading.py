@@ -13,6 +13,7 @@ from .tokenizer_patterns import refuse_unknown_patterns
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
+    from modeling_dsa.configuration_dsa import DSAConfig
     from modeling_dsa.modeling_dsa import DSAPreTrainedModel
 
 T = TypeVar("T")
@@ -48,8 +49,8 @@ def load_model_and_tokenizer(source: str | Path) -> "tuple[DSAPreTrainedModel, P
         source: Folder or Hub id.
 
     Raises:
-        ValueError: Either cannot be loaded, weights are missing or not finite, the two are not of one model, or the
-            tokenizer has a regular expression of a stranger.
+        ValueError: Either cannot be loaded, weights are missing or not finite, or `check_tokenizer`
+            refuses the tokenizer.
     """
     from transformers import AutoTokenizer
 
@@ -57,9 +58,30 @@ def load_model_and_tokenizer(source: str | Path) -> "tuple[DSAPreTrainedModel, P
     tokenizer: PreTrainedTokenizerBase = load_part("tokenizer", source, AutoTokenizer.from_pretrained)
     if not hasattr(tokenizer, "backend_tokenizer"):
         raise ValueError(f"{source}: the tokenizer is no fast tokenizer: give a folder or Hub id of a DSA model.")
+    check_tokenizer(source, tokenizer, model.config)
+    return model, tokenizer
+
+
+def check_tokenizer(source: str | Path, tokenizer: "PreTrainedTokenizerBase", config: "DSAConfig") -> None:
+    """Refuse the tokenizer of a stranger or of another model.
+
+    Args:
+        source: Where it comes from, for the message.
+        tokenizer: A fast tokenizer.
+        config: The model's.
+
+    Raises:
+        ValueError: It has a regular expression that is not this package's, ids that the word table has not, or another
+            separator of pairs than the model.
+    """
     refuse_unknown_patterns(source, tokenizer.backend_tokenizer)
     try:
-        check_token_ids(tokenizer.backend_tokenizer, model.config.vocab_size)
+        check_token_ids(tokenizer.backend_tokenizer, config.vocab_size)
     except ValueError as error:
         raise ValueError(f"{source}: {error}") from error
-    return model, tokenizer
+    separator = tokenizer.sep_token_id
+    if config.sentences_per_example == 2 and separator is not None and separator != config.sep_token_id:
+        raise ValueError(
+            f"{source}: the tokenizer separates pairs by the id {separator}, but the model by {config.sep_token_id}: "
+            "they are not of one model."
+        )

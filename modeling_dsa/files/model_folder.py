@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
 CONFIG = "config.json"
 MODEL_TYPE = "dsa"
+_MOST_LABELS = 1_000_000
 
 
 def read_config(source: str | PathLike[str]) -> dict[str, Any]:
@@ -31,6 +32,8 @@ def read_config(source: str | PathLike[str]) -> dict[str, Any]:
     found = config.get("model_type") if isinstance(config, dict) else None
     if found != MODEL_TYPE:
         raise ValueError(f"{source} is a model of type {found!r}: give one of type {MODEL_TYPE!r}.")
+    if isinstance(config.get("num_labels"), int) and config["num_labels"] > _MOST_LABELS:  # transformers names each
+        raise ValueError(f"{path}: num_labels is {config['num_labels']:,}: {_MOST_LABELS:,} is the most.")
     return cast(dict[str, Any], config)
 
 

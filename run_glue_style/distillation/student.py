@@ -6,9 +6,8 @@ import torch
 from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
 from modeling_dsa import DSAConfig, DSAModel
-from modeling_dsa.batching_dsa import check_token_ids
+from modeling_dsa.files.loading import check_tokenizer
 from modeling_dsa.files.model_folder import read_config
-from modeling_dsa.files.tokenizer_patterns import refuse_unknown_patterns
 from modeling_dsa.loading_dsa import refuse_missing_weights
 from modeling_dsa.shipped.settings import setting_folder
 from modeling_dsa.text.building import build_model
@@ -78,8 +77,7 @@ def make_student(
             missing = [name for name in info["missing_keys"] if not name.startswith(drawn)]
             refuse_missing_weights(start, missing, has_head=False)
             tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(start)
-            refuse_unknown_patterns(start, tokenizer.backend_tokenizer)
-            check_token_ids(tokenizer.backend_tokenizer, config.vocab_size)
+            check_tokenizer(start, tokenizer, config)
             return model, tokenizer
     assert arguments.vectors is not None
     vocabulary, vectors = fresh_vocabulary(arguments.vectors, sentences, config, overrides, show_progress)

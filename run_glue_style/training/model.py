@@ -12,10 +12,9 @@ from huggingface_hub.errors import StrictDataclassError
 from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
 from modeling_dsa import DSAConfig, DSAForSequenceClassification, DSAModel
-from modeling_dsa.batching_dsa import check_token_ids
 from modeling_dsa.encoding.teacher_words import USUAL_SIZE, teacher_name, vocabulary_from_teacher
+from modeling_dsa.files.loading import check_tokenizer
 from modeling_dsa.files.model_folder import read_config
-from modeling_dsa.files.tokenizer_patterns import refuse_unknown_patterns
 from modeling_dsa.hub.publishing import one_line
 from modeling_dsa.shipped.settings import setting_folder
 from modeling_dsa.text.building import build_model, vocabulary_from_texts
@@ -114,8 +113,7 @@ def make_model(
     if start is not None:
         with loading_errors(start):
             saved = _saved_model(task, arguments, config, seed), AutoTokenizer.from_pretrained(start)
-            refuse_unknown_patterns(start, saved[1].backend_tokenizer)
-            check_token_ids(saved[1].backend_tokenizer, config.vocab_size)
+            check_tokenizer(start, saved[1], config)
             return saved
     path = vectors_path(task, arguments)
     assert path is not None

@@ -9,12 +9,11 @@ from run_glue_style.training.accelerator import make_accelerator
 from run_glue_style.training.recipe import RunArguments
 
 
-@pytest.mark.parametrize("name", ["WORLD_SIZE", "SLURM_STEP_NUM_TASKS", "PMI_SIZE"])
-def test_processes_that_do_not_know_each_other_are_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+def test_tasks_of_slurm_that_do_not_know_each_other_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     AcceleratorState._reset_state(reset_partial_state=True)
     GradientState._reset_state()
-    monkeypatch.setenv(name, "4")
+    monkeypatch.setenv("SLURM_STEP_NUM_TASKS", "4")
     with pytest.raises(ValueError, match="The launcher started 4 processes, but accelerate sees 1: each would train"):
         make_accelerator(RunArguments(output_dir=tmp_path, cpu=True, report_to="none"), tmp_path)
