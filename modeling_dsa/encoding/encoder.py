@@ -6,10 +6,10 @@ from functools import partial
 from typing import Self, cast
 
 import torch
-from transformers import AutoModel, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import AutoModel, PreTrainedModel, PreTrainedTokenizerBase
 
 from modeling_dsa.batching_dsa import BATCH_SIZE, Vectors, VectorType, check_token_ids, encode_sentences
-from modeling_dsa.files.loading import check_tokenizer
+from modeling_dsa.files.loading import load_tokenizer
 from modeling_dsa.files.model_folder import read_config
 from modeling_dsa.vectors_dsa import batch_vectors
 
@@ -53,18 +53,15 @@ class SentenceEncoder:
             device: Where to compute; default: a GPU where there is one (that of `LOCAL_RANK`), else the CPU.
 
         Raises:
-            ValueError: It holds a model of another family, or a tokenizer that `check_tokenizer` refuses; that with a
-                regular expression of a stranger is taken where `trust_remote_code` is true.
+            ValueError: It holds a model of another family, or a tokenizer that `load_tokenizer` refuses; a stranger's
+                regular expression is taken where `trust_remote_code` is true.
             OSError: It holds no model, or cannot be reached.
         """
-        options = {"trust_remote_code": trust_remote_code}
         read_config(name_or_path)
-        model = AutoModel.from_pretrained(name_or_path, **options)
+        model = AutoModel.from_pretrained(name_or_path, trust_remote_code=trust_remote_code)
         if device is None:
             device = f"cuda:{os.environ.get('LOCAL_RANK', 0)}" if torch.cuda.is_available() else "cpu"
-        tokenizer = AutoTokenizer.from_pretrained(name_or_path, **options)
-        if not trust_remote_code and hasattr(tokenizer, "backend_tokenizer"):
-            check_tokenizer(str(name_or_path), tokenizer, model.config)
+        tokenizer = load_tokenizer(os.fspath(name_or_path), model.config, trusted=trust_remote_code)
         return cls(model.to(device), tokenizer)
 
     @property

@@ -2,12 +2,13 @@
 
 import re
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from modeling_dsa.batching_dsa import check_token_ids
 
-from .model_folder import load_as_saved
+from .model_folder import find_file, load_as_saved
 from .tokenizer_patterns import refuse_unknown_patterns
 
 if TYPE_CHECKING:
@@ -49,32 +50,33 @@ def load_model_and_tokenizer(source: str | Path) -> "tuple[DSAPreTrainedModel, P
         source: Folder or Hub id.
 
     Raises:
-        ValueError: Either cannot be loaded, weights are missing or not finite, or `check_tokenizer`
-            refuses the tokenizer.
+        ValueError: Either cannot be loaded, weights are missing or not finite, or as in `load_tokenizer`.
+    """
+    model = load_part("model", source, load_as_saved)
+    return model, load_tokenizer(source, model.config)
+
+
+def load_tokenizer(source: str | Path, config: "DSAConfig", *, trusted: bool = False) -> "PreTrainedTokenizerBase":
+    """Load the tokenizer of a model.
+
+    Args:
+        source: Folder or Hub id.
+        config: The model's.
+        trusted: Whether it may run code of its own, and have any regular expressions.
+
+    Raises:
+        ValueError: It cannot be loaded, is no fast tokenizer, has a regular expression that is not this package's, ids
+            that the word table has not, or another separator of pairs than the model.
     """
     from transformers import AutoTokenizer
 
-    model = load_part("model", source, load_as_saved)
-    tokenizer: PreTrainedTokenizerBase = load_part("tokenizer", source, AutoTokenizer.from_pretrained)
+    path = find_file(source, "tokenizer.json")
+    if path is not None and not trusted:
+        refuse_unknown_patterns(path)
+    load = partial(AutoTokenizer.from_pretrained, trust_remote_code=trusted)
+    tokenizer: PreTrainedTokenizerBase = load_part("tokenizer", source, load)
     if not hasattr(tokenizer, "backend_tokenizer"):
         raise ValueError(f"{source}: the tokenizer is no fast tokenizer: give a folder or Hub id of a DSA model.")
-    check_tokenizer(source, tokenizer, model.config)
-    return model, tokenizer
-
-
-def check_tokenizer(source: str | Path, tokenizer: "PreTrainedTokenizerBase", config: "DSAConfig") -> None:
-    """Refuse the tokenizer of a stranger or of another model.
-
-    Args:
-        source: Where it comes from, for the message.
-        tokenizer: A fast tokenizer.
-        config: The model's.
-
-    Raises:
-        ValueError: It has a regular expression that is not this package's, ids that the word table has not, or another
-            separator of pairs than the model.
-    """
-    refuse_unknown_patterns(source, tokenizer.backend_tokenizer)
     try:
         check_token_ids(tokenizer.backend_tokenizer, config.vocab_size)
     except ValueError as error:
@@ -85,3 +87,4 @@ def check_tokenizer(source: str | Path, tokenizer: "PreTrainedTokenizerBase", co
             f"{source}: the tokenizer separates pairs by the id {separator}, but the model by {config.sep_token_id}: "
             "they are not of one model."
         )
+    return tokenizer

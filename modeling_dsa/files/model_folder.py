@@ -64,6 +64,20 @@ def load_as_saved(source: str | PathLike[str]) -> "DSAPreTrainedModel":
     return cast("DSAPreTrainedModel", loader.from_pretrained(source, config=config))
 
 
+def find_file(source: str | PathLike[str], name: str) -> Path | None:
+    """A file of a folder or of a repository of the Hub; None where it has none, or cannot be reached."""
+    if Path(source).is_dir():
+        path = Path(source, name)
+        return path if path.is_file() else None
+    from huggingface_hub import hf_hub_download
+    from huggingface_hub.errors import HFValidationError
+
+    try:
+        return Path(hf_hub_download(str(source), name))
+    except (OSError, HFValidationError):
+        return None
+
+
 def _find_config(source: str | PathLike[str]) -> Path:
     path = Path(source)
     if path.is_file():

@@ -2,12 +2,9 @@
 
 import hashlib
 import json
-from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from tokenizers import Tokenizer
+from typing import Any
 
 # SHA-256 of all patterns that this package has written, by `modeling_dsa.text.word_rules`; a test compares. Those of an
 # earlier version stay.
@@ -36,39 +33,34 @@ _KNOWN = frozenset(
 )
 
 
-def refuse_unknown_patterns(source: str | Path, tokenizer: "Tokenizer") -> None:
+def refuse_unknown_patterns(path: Path) -> None:
     """Refuse a tokenizer that splits or replaces by a regular expression that this package has not written.
 
-    A tokenizer without any is not refused, whoever wrote it.
+    Call it before the file is loaded: to compile an expression may take hours already. A tokenizer without any is not
+    refused, whoever wrote it.
 
     Args:
-        source: Where the tokenizer comes from, for the message.
-        tokenizer: Loaded, and not used yet.
+        path: A `tokenizer.json`.
 
     Raises:
         ValueError: It has such an expression.
+        OSError: It cannot be read.
     """
-    for pattern in find_patterns(tokenizer):
-        if hashlib.sha256(pattern.encode()).hexdigest() not in _KNOWN:
+    for pattern in find_patterns(path.read_bytes()):
+        if hashlib.sha256(pattern.encode("utf-8", "surrogatepass")).hexdigest() not in _KNOWN:
             raise ValueError(
-                f"{source}: the tokenizer has a regular expression that is not this package's ({pattern[:60]!r}), "
-                "which may take hours for a text: where you trust it, load model and tokenizer in Python and give both "
-                "to SentenceEncoder."
+                f"{path} has a regular expression that is not this package's ({pattern[:60]!r}), which may take hours "
+                "for a text: where you trust it, load model and tokenizer in Python and give both to SentenceEncoder."
             )
 
 
-def find_patterns(tokenizer: "Tokenizer") -> Iterator[str]:
-    """The regular expressions of a tokenizer's normalizer and pre-tokenizer."""
-    for part in (tokenizer.normalizer, tokenizer.pre_tokenizer):
-        if part is not None:
-            yield from _patterns(json.loads(part.__getstate__()))
+def find_patterns(content: bytes) -> list[str]:
+    """All regular expressions in the content of a `tokenizer.json`; none where it is broken, and so never loaded."""
+    found: list[str] = []
 
+    def collect(pairs: list[tuple[str, Any]]) -> None:  # also of a key that stands twice
+        found.extend(value for name, value in pairs if name == "Regex" and isinstance(value, str))
 
-def _patterns(tree: Any) -> Iterator[str]:
-    if isinstance(tree, dict):
-        if isinstance(tree.get("Regex"), str):
-            yield tree["Regex"]
-        tree = list(tree.values())
-    if isinstance(tree, list):
-        for branch in tree:
-            yield from _patterns(branch)
+    with suppress(ValueError, RecursionError):
+        json.loads(content, object_pairs_hook=collect)
+    return found

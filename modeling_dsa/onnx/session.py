@@ -71,8 +71,8 @@ class OnnxModel:
         if about is None:
             raise ValueError(f"{file} does not say what it is: give a file that `dsa onnx` wrote.")
         self.about: dict[str, Any] = json.loads(about)
+        refuse_unknown_patterns(Path(tokenizer))
         self.tokenizer = Tokenizer.from_file(str(tokenizer))
-        refuse_unknown_patterns(str(tokenizer), self.tokenizer)
         check_token_ids(self.tokenizer, self.about["vocab_size"])
 
     @classmethod

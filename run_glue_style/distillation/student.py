@@ -3,10 +3,10 @@
 from typing import Any
 
 import torch
-from transformers import AutoTokenizer, PreTrainedTokenizerBase
+from transformers import PreTrainedTokenizerBase
 
 from modeling_dsa import DSAConfig, DSAModel
-from modeling_dsa.files.loading import check_tokenizer
+from modeling_dsa.files.loading import load_tokenizer
 from modeling_dsa.files.model_folder import read_config
 from modeling_dsa.loading_dsa import refuse_missing_weights
 from modeling_dsa.shipped.settings import setting_folder
@@ -76,9 +76,7 @@ def make_student(
             drawn = tuple(prefix for option, prefix in _DRAWN.items() if option in overrides)
             missing = [name for name in info["missing_keys"] if not name.startswith(drawn)]
             refuse_missing_weights(start, missing, has_head=False)
-            tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(start)
-            check_tokenizer(start, tokenizer, config)
-            return model, tokenizer
+            return model, load_tokenizer(start, config)
     assert arguments.vectors is not None
     vocabulary, vectors = fresh_vocabulary(arguments.vectors, sentences, config, overrides, show_progress)
     return build_model(DSAModel, config, vocabulary, vectors, seed), vocabulary

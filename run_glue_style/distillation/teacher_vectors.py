@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from modeling_dsa.files.replacing import replaced_file
+from modeling_dsa.hub.publishing import one_line
 
 _SAMPLE = 100_000  # vectors from which the principal components are taken
 _READ_AT_ONCE = 1 << 24  # bytes
@@ -111,8 +112,10 @@ def _open(path: Path) -> NDArray[Any]:
         )
     try:
         array: NDArray[Any] = np.load(path, mmap_mode="r")
-    except (ValueError, EOFError, OSError) as error:
-        raise ValueError(f"{path} is no .npy file of vectors ({error}): write or download it again.") from error
+    except Exception as error:  # numpy reads the header as Python, and fails in as many ways
+        raise ValueError(
+            f"{path} is no .npy file of vectors ({one_line(error)}): write or download it again."
+        ) from error
     if array.ndim != 2 or not len(array) or not np.issubdtype(array.dtype, np.floating):
         raise ValueError(
             f"{path} holds an array of {array.dtype} with the shape {array.shape}: give vectors, "

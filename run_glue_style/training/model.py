@@ -9,11 +9,11 @@ from typing import Any
 
 import torch
 from huggingface_hub.errors import StrictDataclassError
-from transformers import AutoTokenizer, PreTrainedTokenizerBase
+from transformers import PreTrainedTokenizerBase
 
 from modeling_dsa import DSAConfig, DSAForSequenceClassification, DSAModel
 from modeling_dsa.encoding.teacher_words import USUAL_SIZE, teacher_name, vocabulary_from_teacher
-from modeling_dsa.files.loading import check_tokenizer
+from modeling_dsa.files.loading import load_tokenizer
 from modeling_dsa.files.model_folder import read_config
 from modeling_dsa.hub.publishing import one_line
 from modeling_dsa.shipped.settings import setting_folder
@@ -112,9 +112,7 @@ def make_model(
     config = make_config(task, arguments, overrides)
     if start is not None:
         with loading_errors(start):
-            saved = _saved_model(task, arguments, config, seed), AutoTokenizer.from_pretrained(start)
-            check_tokenizer(start, saved[1], config)
-            return saved
+            return _saved_model(task, arguments, config, seed), load_tokenizer(start, config)
     path = vectors_path(task, arguments)
     assert path is not None
     vocabulary, vectors = fresh_vocabulary(path, texts.all(), config, overrides, show_progress)

@@ -14,6 +14,7 @@ import resource
 import signal
 import sys
 import tempfile
+import warnings
 from collections import Counter
 from pathlib import Path
 from types import FrameType
@@ -28,6 +29,7 @@ from fuzz_targets import Fault, Target, mutated, read_or_refuse, targets
 from hypothesis import HealthCheck, given, settings
 from hypothesis import seed as seeded
 from hypothesis import strategies as st
+from transformers.utils.logging import disable_progress_bar
 
 FINDINGS = Path(__file__).with_name("findings")
 LONGEST = 10  # seconds until a file hangs its reader
@@ -108,6 +110,8 @@ def main() -> int:
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     logging.disable(logging.CRITICAL)
+    warnings.simplefilter("ignore")
+    disable_progress_bar()
     failed = 0
     with tempfile.TemporaryDirectory(prefix="dsa-fuzz-") as folder:
         all_targets = targets(Path(folder))

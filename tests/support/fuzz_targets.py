@@ -106,7 +106,7 @@ def targets(folder: Path) -> dict[str, Target]:
         "tables of texts": Target(_tables(ROWS), _read_table),
         "pairs": Target(_tables(PAIRS), _read_pairs),
         "word vectors": Target(_vectors(), _read_vectors),
-        "teacher's vectors": Target([("a.npy", _npy())], lambda path: open_vectors(path).take(np.zeros(1, np.int64))),
+        "teacher vectors": Target([("a.npy", _npy())], lambda path: open_vectors(path).take(np.zeros(1, np.int64))),
         "recipe": Target([("a.yaml", RECIPE)], read_recipe),
         "grid": Target([("a.yaml", GRID.encode())], read_grid),
         **of_model,
@@ -255,11 +255,11 @@ def _demo(model: Path) -> Callable[[Path], object]:
         from reading import load_model, read
 
         try:
-            texts = json.loads(path.read_bytes())
+            texts: Any = json.loads(path.read_bytes())
         except (ValueError, RecursionError):
             return None
-        first, second = texts if isinstance(texts, list) and len(texts) == 2 else (texts, None)
-        return read(*load_model(str(model)), first, second)
+        pair: Any = texts if isinstance(texts, list) and len(texts) == 2 else (texts, None)
+        return read(*load_model(str(model)), *pair)
 
     return act
 
