@@ -11,7 +11,8 @@ import pytest
 from datasets import Dataset, DatasetDict
 from small_stances import NAMES, TOPICS, make_tables, write_stances, write_table
 
-from run_glue_style.tasks.stance import LABEL_NAMES, StanceFiles, ValidationBy, hold_out_topics, load_stances
+from run_glue_style.reporting.card.known_data import joined_pairs
+from run_glue_style.tasks.stance import LABEL_NAMES, STANCE, StanceFiles, ValidationBy, hold_out_topics, load_stances
 
 FNC1 = Path(__file__).parents[4] / "shared" / "data" / "fnc1"
 UNRELATED = LABEL_NAMES.index("unrelated")
@@ -203,8 +204,13 @@ def test_the_same_body_twice_is_no_mistake(folder: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.skipif(not FNC1.is_dir(), reason="the competition's files are not here")
-def test_original_files() -> None:
+def test_original_files(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
     splits = load(FNC1, 0.1)
+    # What results/fnc1, docs/pages/papers.md and the cards say of the validation pairs.
+    told = joined_pairs({"data": {"validation": {"sha256": STANCE.fingerprint(splits["validation"])}}})
+    assert told is not None
+    assert f"; {told.joined:,} of these are made of the {told.dropped:,} unrelated pairs" in caplog.text
     assert counts(splits["test"]) == [1903, 697, 4464, 18349]
     headlines = [set(splits[name]["headline"]) for name in ("train", "validation")]
     bodies = [set(splits[name]["body"]) for name in ("train", "validation")]
