@@ -41,6 +41,8 @@ LEAVES = {
     "encode": ("vectors.npy", "vectors/vectors-000000.parquet"),
     "onnx": ("my-model/onnx/model.onnx", "my-model/onnx/model_quantized.onnx"),
     "explain": ("attention.png", "attention.html"),
+    "vectors": ("vectors.png", "vectors.html"),
+    "faithfulness": ("faithfulness.json", "faithfulness.png"),
     "train-sample": ("runs/dsa-single-snli/all_results.json", "runs/dsa-single-snli/attention.png"),
     "own-pairs": ("runs/mine/all_results.json",),
     "own": ("runs/reviews/all_results.json", "predictions.jsonl"),
@@ -219,8 +221,8 @@ def trial(block: Block) -> str:
 @pytest.mark.parametrize(
     "page",
     [
-        # The export takes long.
-        pytest.param(page, id=page.stem, marks=[pytest.mark.slow] if page.stem == "onnx" else [])
+        # The export takes long, and so do the pictures.
+        pytest.param(page, id=page.stem, marks=[pytest.mark.slow] if page.stem in ("attention", "onnx") else [])
         for page in sorted({block.page for block in HERE.values()})
     ],
 )

@@ -3,6 +3,7 @@
 import argparse
 import itertools
 import logging
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -44,14 +45,25 @@ def add_parser(commands: "argparse._SubParsersAction[Any]") -> None:
         "decisions, against random words, gradient x input and integrated gradients.",
     )
     parser.add_argument(
+        "--vectors",
+        type=Path,
+        metavar="FILE",
+        help="Sentences, each with a label or none: show their dynamic weight vectors in the plane, by label, routing "
+        "iteration and head. It needs --output.",
+    )
+    parser.add_argument(
+        "--method", choices=("pca", "t-sne"), default="pca", help="How --vectors projects; default: %(default)s."
+    )
+    parser.add_argument(
         "--text_column", nargs="+", default=[], metavar="NAME", help="One or two columns of FILE; default: found."
     )
+    parser.add_argument("--label_column", metavar="NAME", help="Column of labels of --vectors; default: found.")
     parser.add_argument(
         "--examples",
         type=whole_number(1, 10**9),
         default=EXAMPLES,
         metavar="N",
-        help="The first N of FILE; default: %(default)s.",
+        help="The first N examples or sentences of FILE; default: %(default)s.",
     )
     parser.add_argument(
         "--card",
@@ -68,15 +80,18 @@ def run(arguments: argparse.Namespace) -> int:
             is broken or has an unsupported extension, or options do not go together.
         OSError: A file is missing or cannot be written.
     """
-    if arguments.faithfulness is None:
-        if arguments.text is None:
-            raise ValueError("There is nothing to explain: give a text, or a file with --faithfulness.")
-        if arguments.card or arguments.text_column:
-            raise ValueError("--card and --text_column go with --faithfulness.")
-        return _explain_text(arguments)
-    if arguments.text is not None:
-        raise ValueError(f"--faithfulness reads texts from a file: leave out {arguments.text!r}.")
-    return _measure_faithfulness(arguments)
+    given = [name for name in ("text", "faithfulness", "vectors") if getattr(arguments, name) is not None]
+    if not given:
+        raise ValueError("There is nothing to explain: give a text, or a file with --faithfulness or --vectors.")
+    if len(given) > 1:
+        raise ValueError("Give one of these: a text, a file with --faithfulness, or a file with --vectors.")
+    if arguments.card and given != ["faithfulness"]:
+        raise ValueError("--card goes with --faithfulness.")
+    if arguments.text_column and given == ["text"]:
+        raise ValueError("--text_column names columns of a file: leave it out for a text.")
+    if arguments.label_column and given != ["vectors"]:
+        raise ValueError("--label_column goes with --vectors.")
+    return {"text": _explain_text, "faithfulness": _measure_faithfulness, "vectors": _show_vectors}[given[0]](arguments)
 
 
 def _explain_text(arguments: argparse.Namespace) -> int:
@@ -124,7 +139,7 @@ def _measure_faithfulness(arguments: argparse.Namespace) -> int:
         hash_weights(arguments.model),
         {"name": arguments.faithfulness.name, "sha256": file_hash(arguments.faithfulness)},
         arguments.command,
-        environment(),
+        environment() | {"captum": version("captum")},
         faithfulness(cast(DSAForSequenceClassification, model), tokenizer, texts),
     )
     if card is not None:
@@ -140,6 +155,31 @@ def _measure_faithfulness(arguments: argparse.Namespace) -> int:
         report.update_card(card)
         write_card(card, folder)
     print(f"{report.as_markdown()}\n\n{report.verdict}")  # noqa: T201
+    return 0
+
+
+def _show_vectors(arguments: argparse.Namespace) -> int:
+    try:
+        from modeling_dsa.explanation.projection_files import EXTENSIONS, write_projection
+        from modeling_dsa.explanation.weight_vectors import project, read_sentences, weight_vectors
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in ("matplotlib", "sklearn"):
+            raise
+        raise ValueError(f'--vectors needs {error.name}: pip install "dsa-transformers[explanation]".') from error
+    from modeling_dsa.files.loading import load_model_and_tokenizer
+
+    if not arguments.output:
+        raise ValueError(f"Say with --output where the vectors go: {', '.join(EXTENSIONS)}.")
+    for path in arguments.output:
+        if path.suffix.lower() not in EXTENSIONS:
+            raise ValueError(f"{path}: vectors are written as {', '.join(EXTENSIONS)}.")
+    sentences = read_sentences(arguments.vectors, arguments.text_column, arguments.label_column, arguments.examples)
+    model, tokenizer = load_model_and_tokenizer(arguments.model)
+    projection = project(sentences, weight_vectors(model, tokenizer, sentences.texts), arguments.method)
+    for path in arguments.output:
+        write_projection(projection, arguments.model, path)
+        logger.info(f"The vectors are in {path}.")
+    print("; ".join(projection.axes))  # noqa: T201
     return 0
 
 

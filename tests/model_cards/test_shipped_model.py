@@ -13,6 +13,7 @@ from transformers import AutoModelForSequenceClassification, AutoTokenizer, pipe
 
 import modeling_dsa
 from modeling_dsa.explanation.explain import explain
+from modeling_dsa.files.hashing import hash_weights
 from modeling_dsa.repository_dsa import write_repository_files
 from modeling_dsa.shipped.settings import setting_folder
 from run_glue_style.reporting.model_card import write_card
@@ -75,7 +76,16 @@ def test_its_card_is_what_the_command_writes(tmp_path: Path) -> None:
     shutil.copytree(FOLDER, folder)
     (folder / "README.md").unlink()
     write_card(folder, "your-org/dsa-snli")
-    assert (folder / "README.md").read_text("utf-8") == (FOLDER / "README.md").read_text("utf-8")
+    shipped = (FOLDER / "README.md").read_text("utf-8")
+    written, _, section = shipped.partition("\n<!-- dsa explain, faithfulness: ")
+    assert (folder / "README.md").read_text("utf-8") == written
+    measured = json.loads((FOLDER / "faithfulness.json").read_text("utf-8"))
+    assert measured["weights"] == hash_weights(str(FOLDER))
+    assert measured["verdict"] in section
+    for method, figures in measured["figures"].items():
+        percents = [{name: 100 * value for name, value in one.items()} for one in figures.values()]
+        cells = " | ".join("{mean:.1f} [{low:.1f}, {high:.1f}]".format(**one) for one in percents)
+        assert f"| {method} | {cells} |" in section
 
 
 def test_it_knows_a_contradiction_and_shows_four_heads() -> None:

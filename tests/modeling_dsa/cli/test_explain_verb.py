@@ -1,11 +1,13 @@
 """`dsa explain` from outside: text here, files on demand, and every mistake it refuses."""
 
+import json
 import re
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from huggingface_hub import ModelCard
 from small_repositories import save_system
 
 from modeling_dsa.cli.main import main
@@ -38,6 +40,62 @@ def test_it_is_shown_here_or_written_to_files(
 def test_it_reads_an_encoder_too(models: Path, tmp_path: Path) -> None:
     assert main(["explain", str(models / "encoder"), "A man", "--output", str(tmp_path / "a.png")]) == 0
     assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_faithfulness_is_measured_and_goes_into_the_card(
+    models: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = shutil.copytree(models / "nli", tmp_path / "model")
+    shutil.copyfile("model_cards/dsa-mini-en/README.md", model / "README.md")
+    before = ModelCard.load(model / "README.md")
+    texts = tmp_path / "pairs.tsv"
+    texts.write_text("premise\thypothesis\nA man sleeps\tThe man\nA dog runs\tA man\nThe dog\tA\n", encoding="utf-8")
+    call = ["explain", str(model), "--faithfulness", str(texts), "--examples", "2"]
+    for _ in range(2):  # the second replaces what the first wrote
+        assert main([*call, "--card"]) == 0
+    content = json.loads((model / "faithfulness.json").read_text(encoding="utf-8"))
+    assert content["examples"] == 2
+    assert (model / "faithfulness.png").read_bytes().startswith(b"\x89PNG")
+    after = ModelCard.load(model / "README.md")
+    assert after.text.startswith(before.text.rstrip())
+    assert after.text.count(content["verdict"]) == 1
+    assert after.data.to_dict() == before.data.to_dict()
+    table, _, verdict = capsys.readouterr().out.rstrip().rpartition("\n\n")
+    assert verdict == content["verdict"]
+    mean = content["figures"]["random"]["sufficiency"]["mean"]
+    assert f"| {100 * mean:.1f} [" in table.splitlines()[-1]
+
+
+def test_weight_vectors_are_projected(models: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    texts = tmp_path / "a.txt"
+    texts.write_text("A man\nA dog sleeps\nThe cat\n", encoding="utf-8")
+    output = tmp_path / "new" / "a.html"
+    assert main(["explain", str(models / "nli"), "--vectors", str(texts), "--output", str(output)]) == 0
+    assert re.match(r"component 1: [\d.]+% of variance; component 2: ", capsys.readouterr().out)
+    assert "A dog sleeps" in output.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ([], "There is nothing to explain: give a text, or a file with --faithfulness or --vectors."),
+        (["A", "b", "--card"], "--card goes with --faithfulness."),
+        (["A", "--faithfulness", "pairs.tsv"], "Give one of these: a text, a file with"),
+        (["--faithfulness", "no.tsv"], "There is no file no.tsv."),
+        (["--faithfulness", "no.tsv", "--output", "a.html"], "a.html: faithfulness is written as .json and .png."),
+        (["--faithfulness", "no.tsv", "--card"], "has no README.md"),
+        (["A", "b", "--text_column", "c"], "--text_column names columns of a file: leave it out for a text."),
+        (["A", "b", "--label_column", "c"], "--label_column goes with --vectors."),
+        (["--vectors", "no.tsv"], "Say with --output where the vectors go"),
+        (["--vectors", "no.tsv", "--output", "a.json"], "a.json: vectors are written as .html, .png, .svg, .pdf."),
+        (["--vectors", "no.tsv", "--output", "a.html"], "There is no file no.tsv."),
+    ],
+)
+def test_options_that_do_not_go_together_are_refused(
+    models: Path, options: list[str], message: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert main(["explain", str(models / "nli"), *options]) == 2
+    assert message in caplog.messages[-1]
 
 
 def test_mistakes_are_clear(models: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -72,7 +72,7 @@ def test_help_needs_no_torch_and_the_rest_no_extra(tmp_path: Path) -> None:
             "--seed: '-1' is no whole number from 0 to",
         ),
         (["init", "a", "--vectors", "v", "--texts", "t", "--head", "lm"], "argument --head: invalid choice: 'lm'"),
-        (["explain", "a"], "the following arguments are required: TEXT"),
+        (["explain"], "the following arguments are required: MODEL"),
     ],
 )
 def test_mistakes_of_the_command_line_are_clear(

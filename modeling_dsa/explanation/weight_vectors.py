@@ -1,0 +1,170 @@
+"""The dynamic weight vectors z of many sentences, by routing iteration and head, projected to the plane (Figure 2)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, TypeAlias, cast
+
+import numpy as np
+import numpy.typing as npt
+import torch
+import torch.nn.functional as F
+from sklearn.decomposition import PCA
+from sklearn.manifold import TSNE
+from transformers import PreTrainedTokenizerBase
+
+from modeling_dsa.batching_dsa import Batch, TextBatches, Vectors, compute_in_batches
+from modeling_dsa.files.columns import LABELS, find_columns
+from modeling_dsa.files.label_values import class_name, plain_label
+from modeling_dsa.files.tables import file_table
+from modeling_dsa.files.text_files import file_extension
+from modeling_dsa.modeling_dsa import DSAModel, DSAPreTrainedModel
+from modeling_dsa.poolings_dsa import DynamicSelfAttention
+from modeling_dsa.prediction.texts import open_texts
+from modeling_dsa.variational_dsa import without_samples
+
+Method: TypeAlias = Literal["pca", "t-sne"]
+METHODS: tuple[Method, ...] = ("pca", "t-sne")
+
+
+@dataclass(frozen=True)
+class Sentences:
+    """Sentences, each with its label where there are labels.
+
+    Attributes:
+        texts: The sentences.
+        labels: Their labels, or none at all. (sentences,) or ()
+    """
+
+    texts: list[str]
+    labels: list[str]
+
+
+@dataclass(frozen=True)
+class Projection:
+    """Weight vectors in the plane.
+
+    Attributes:
+        sentences: Whose they are.
+        points: (sentences, iterations, heads, 2)
+        method: What projected them.
+        variance: The share of the variance that each axis of PCA explains; none of t-SNE. (2,) or ()
+    """
+
+    sentences: Sentences
+    points: npt.NDArray[np.float64]
+    method: Method
+    variance: list[float]
+
+    @property
+    def axes(self) -> list[str]:
+        """What stands at the two axes."""
+        if self.method == "pca":
+            return [
+                f"component {number}: {share:.1%} of variance" for number, share in enumerate(self.variance, start=1)
+            ]
+        return ["t-SNE 1", "t-SNE 2"]
+
+
+def read_sentences(path: Path, text_columns: Sequence[str], label_column: str | None, count: int) -> Sentences:
+    """Read sentences, with labels where the file has a column that is named so.
+
+    Args:
+        path: A file of texts, such as `dsa predict` reads; both texts of a pair are sentences.
+        text_columns: Its columns of texts; none: the usual names.
+        label_column: Its column of labels; None: a usual name, if there is one.
+        count: How many distinct sentences to read at most.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: The file is broken, its columns leave a doubt, or a text is empty. The message says where.
+    """
+    found: dict[str, str] = {}
+    if not path.is_file():
+        raise FileNotFoundError(f"There is no file {path}.")
+    if not _has_labels(path, label_column):
+        for text in open_texts(str(path), None, text_columns, pairs=False):
+            found.setdefault(cast(str, text), "")
+            if len(found) >= count:
+                break
+        return Sentences(list(found), [])
+    table = file_table(path)
+    columns, label_column = find_columns(table, text_columns or None, label_column)
+    for location, row in table.read([*columns, label_column]):
+        label = plain_label(row[label_column], location)
+        for column in columns:
+            if not isinstance(row[column], str) or not row[column].strip():
+                raise ValueError(f"{location}, column {column!r}: {row[column]!r} is no text: fix or remove this row.")
+            found.setdefault(row[column], "no label" if label is None else class_name(label))
+        if len(found) >= count:
+            break
+    return Sentences(list(found)[:count], list(found.values())[:count])
+
+
+def _has_labels(path: Path, label_column: str | None) -> bool:
+    if label_column is not None:
+        return True
+    if file_extension(path) == ".txt":
+        return False
+    first: dict[str, Any] = next((dict(row) for _, row in file_table(path).read(None)), {})
+    return any(column.strip().lower() in LABELS.names for column in first)
+
+
+def weight_vectors(model: DSAPreTrainedModel, tokenizer: PreTrainedTokenizerBase, sentences: Sequence[str]) -> Vectors:
+    """The vectors z of sentences: tanh of the sum of the projected tokens under each iteration's weights (Algorithm 1).
+
+    Args:
+        model: An encoder or classifier. One without dynamic self-attention has one iteration and one head, whose vector
+            is that of the sentence.
+        tokenizer: The model's.
+        sentences: Not empty.
+
+    Returns:
+        (sentences, iterations, heads, width)
+    """
+    base = cast(DSAModel, model.eval().base_model)
+    config = base.config
+    pooling = base.pooling
+    shape = (1, 1, config.sentence_embedding_size)
+    if isinstance(pooling, DynamicSelfAttention):
+        shape = (config.routing_iterations, config.num_attention_heads, config.attention_head_size)
+
+    @torch.inference_mode()
+    def vectors(batch: Batch) -> Vectors:
+        ids, mask = (torch.from_numpy(array) for array in (batch.input_ids, batch.attention_mask))
+        with without_samples():
+            outputs = base(ids, attention_mask=mask.long(), output_attentions=True)
+        if not isinstance(pooling, DynamicSelfAttention):
+            return cast(Vectors, outputs.pooler_output.numpy())
+        tokens = outputs.last_hidden_state  # (batch, tokens, d_c)
+        projected = F.leaky_relu(pooling.projection(tokens.flatten(0, 1)), pooling.negative_slope)
+        values = projected.view(*tokens.shape[:2], pooling.heads, pooling.head_size)  # (batch, tokens, heads, d_o)
+        sums = [torch.einsum("bht,bthd->bhd", weights, values).tanh() for weights in outputs.attentions]
+        return cast(Vectors, torch.stack(sums, 1).flatten(1).numpy())
+
+    batches = TextBatches(tokenizer.backend_tokenizer, sentences)
+    return compute_in_batches(batches, vectors, int(np.prod(shape))).reshape(-1, *shape)
+
+
+def project(sentences: Sentences, vectors: Vectors, method: Method) -> Projection:
+    """Project weight vectors to the plane, all iterations and heads together.
+
+    Args:
+        sentences: Whose they are, three or more.
+        vectors: (sentences, iterations, heads, width)
+        method: "pca", whose axes say how much of the variance they explain; or "t-sne", which shows neighbourhoods.
+
+    Raises:
+        ValueError: There are too few sentences.
+    """
+    if len(vectors) < 3:
+        raise ValueError(f"There are {len(vectors)} distinct sentences, and a picture of vectors needs 3 or more.")
+    rows = vectors.reshape(-1, vectors.shape[-1])  # (sentences * iterations * heads, width)
+    variance: list[float] = []
+    if method == "pca":
+        pca = PCA(2, random_state=0)
+        points = pca.fit_transform(rows)
+        variance = pca.explained_variance_ratio_.tolist()
+    else:
+        points = TSNE(2, perplexity=min(30.0, (len(rows) - 1) / 3), random_state=0).fit_transform(rows)
+    return Projection(sentences, points.reshape(*vectors.shape[:3], 2).astype(np.float64), method, variance)

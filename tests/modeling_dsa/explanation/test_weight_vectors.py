@@ -1,0 +1,113 @@
+"""modeling_dsa.explanation.weight_vectors and projection_files: Algorithm 1's vectors, and where PCA puts them."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from playwright.sync_api import expect
+from small_models import randomize, small_config
+from space_browser import CHROMIUM, chromium
+
+from modeling_dsa import DSAForNLI, DSAModel
+from modeling_dsa.explanation.projection_files import groupings, write_projection
+from modeling_dsa.explanation.weight_vectors import Projection, Sentences, project, read_sentences, weight_vectors
+from modeling_dsa.text.tokenization import build_tokenizer
+
+WORDS = ["a", "man", "is", "asleep", ".", "two", "dogs", "run"]
+TEXTS = ["a man is asleep .", "two dogs run", "two men", "a dog", "is a man", "run run run ."]
+
+
+def test_vectors_are_those_of_the_model_in_every_iteration() -> None:
+    tokenizer = build_tokenizer(WORDS, lowercase=True)
+    model = randomize(
+        DSAForNLI(small_config(vocab_size=len(tokenizer), num_attention_heads=3, sentences_per_example=2))
+    )
+    pooling: Any = model.dsa.pooling
+    found = weight_vectors(model, tokenizer, TEXTS)
+    assert found.shape == (len(TEXTS), 2, 3, 4)
+    for text, vectors in zip(TEXTS, found, strict=True):
+        batch = {name: tensor.long() for name, tensor in tokenizer(text, return_tensors="pt").items()}
+        with torch.no_grad():
+            last = model.dsa(**batch).pooler_output[0]
+            pooling.iterations = 1
+            first = model.dsa(**batch).pooler_output[0]
+            pooling.iterations = 2
+        np.testing.assert_allclose(vectors.reshape(2, -1), np.stack([first, last]), atol=1e-6)
+    static = randomize(DSAModel(small_config(vocab_size=len(tokenizer), pooling="static", num_attention_heads=3)))
+    assert weight_vectors(static, tokenizer, TEXTS).shape == (len(TEXTS), 1, 1, 12)
+
+
+def projection(labels: list[str]) -> Projection:
+    vectors = np.random.default_rng(0).normal(size=(len(TEXTS), 2, 3, 5))
+    return project(Sentences(TEXTS, labels), vectors, "pca")
+
+
+def test_pca_is_that_of_the_singular_values() -> None:
+    vectors = np.random.default_rng(0).normal(size=(len(TEXTS), 2, 3, 5))
+    found = projection([])
+    rows = vectors.reshape(-1, 5) - vectors.reshape(-1, 5).mean(0)
+    left, values, _ = np.linalg.svd(rows, full_matrices=False)
+    np.testing.assert_allclose(found.variance, (values**2 / (values**2).sum())[:2])
+    np.testing.assert_allclose(np.abs(found.points.reshape(-1, 2)), np.abs((left * values)[:, :2]), atol=1e-9)
+    with pytest.raises(ValueError, match="There are 2 distinct sentences"):
+        project(Sentences(TEXTS[:2], []), vectors[:2], "pca")
+    assert project(Sentences(TEXTS, []), vectors, "t-sne").axes == ["t-SNE 1", "t-SNE 2"]
+
+
+def test_rare_labels_are_one_group() -> None:
+    labels = [f"label {number % 10}" for number in range(60)]
+    names, groups = groupings(Projection(Sentences(labels, labels), np.zeros((60, 1, 1, 2)), "pca", [0.5, 0.2]))[
+        "label"
+    ]
+    assert names == [*(f"label {number}" for number in range(7)), "other"]
+    assert groups[:, 0, 0].tolist() == [min(number % 10, 7) for number in range(60)]
+
+
+def test_sentences_are_read_with_their_labels_or_without(tmp_path: Path) -> None:
+    pairs = tmp_path / "pairs.tsv"
+    pairs.write_text("premise\thypothesis\tlabel\nA\tb\tyes\nA\tc\tno\n", encoding="utf-8")
+    assert read_sentences(pairs, [], None, 9) == Sentences(["A", "b", "c"], ["yes", "yes", "no"])
+    assert read_sentences(pairs, ["hypothesis"], None, 1) == Sentences(["b"], ["yes"])
+    lines = tmp_path / "a.txt"
+    lines.write_text("A\nb\nA\n", encoding="utf-8")
+    assert read_sentences(lines, [], None, 9) == Sentences(["A", "b"], [])
+    with pytest.raises(FileNotFoundError, match="There is no file"):
+        read_sentences(tmp_path / "no.txt", [], None, 9)
+
+
+def test_a_picture_and_a_page_hold_every_point(tmp_path: Path) -> None:
+    found = projection(["$x", "no", "</script>", "no", "$x", "no"])
+    write_projection(found, "my <model>", tmp_path / "a.svg")
+    assert re.findall(r"by \w+", (tmp_path / "a.svg").read_text(encoding="utf-8"))
+    write_projection(found, "my <model>", tmp_path / "a.html")
+    page = (tmp_path / "a.html").read_text(encoding="utf-8")
+    assert page.count("</script>") == 1
+    assert "http" not in page
+    data = json.loads(re.findall(r"^const data = (.*);$", page, flags=re.M)[0])
+    np.testing.assert_allclose([point[:2] for point in data["points"]], found.points.reshape(-1, 2), atol=1e-4)
+    assert data["sentences"] == TEXTS
+    assert data["groupings"]["label"] == ["no", "$x", "</script>"]
+    assert data["label_of"] == [1, 0, 2, 0, 1, 0]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(CHROMIUM is None, reason="there is no program `chromium` to open the page with")
+def test_the_page_says_whose_each_vector_is(tmp_path: Path) -> None:
+    found = projection(["yes", "no", "yes", "no", "yes", "no"])
+    write_projection(found, "my model", tmp_path / "a.html")
+    faults: list[str] = []
+    with chromium() as browser:
+        page = browser.new_page(viewport={"width": 375, "height": 740}, color_scheme="dark")
+        page.on("pageerror", lambda error: faults.append(str(error)))
+        page.goto((tmp_path / "a.html").as_uri())
+        spot = page.evaluate("place(data.points[0])")
+        page.locator("#plot").hover(position={"x": spot[0], "y": spot[1]})
+        expect(page.get_by_role("status")).to_have_text("a man is asleep . · yes · iteration 1 · head 1")
+        page.get_by_label("Colour by").select_option("head")
+        expect(page.get_by_role("list")).to_have_text("head 1head 2head 3")
+        assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+    assert faults == []
