@@ -14,6 +14,7 @@ from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullFormatter, ScalarFormatter
 
 from modeling_dsa.files.replacing import filled_folder
 
@@ -44,6 +45,9 @@ def draw_costs(table: PublishedTable, runs: Mapping[str, Sequence[Mapping[str, A
     for panel, title in zip(panels, ("published", "published", "ours, on the data of these runs"), strict=True):
         panel.set_title(title, fontsize=10)
         panel.set_xscale("log")
+        panel.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        panel.xaxis.set_major_formatter(ScalarFormatter())
+        panel.xaxis.set_minor_formatter(NullFormatter())
         panel.grid(alpha=0.3, which="both")
     panels[0].set_ylabel("test accuracy, percent")
     figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower left", ncols=2, fontsize=7, frameon=False)
