@@ -123,6 +123,10 @@ class DSAConfigFields(PreTrainedConfig):
     attention_penalty: float | int = config_field(
         0.0, "Structured self-attention: coefficient of ||A A^T - I||_F^2 in the loss (0.3 in its paper).", NOT_NEGATIVE
     )
+    tree_size: int = config_field(600, 'Width of a node of pooling "gumbel_tree" [D_h].', COUNT)
+    gumbel_temperature: float | int = config_field(
+        1.0, 'Temperature of the Gumbel-softmax of pooling "gumbel_tree".', POSITIVE
+    )
     latent: Literal["token", "sentence"] = config_field(
         "token",
         'What has a latent variable z: each "token", or each "sentence" (the paper\'s wording taken '

@@ -9,6 +9,7 @@ from torch import nn
 
 _WIDTHS = (
     *("embedding_size", "hidden_size", "first_layer_size", "growth_size", "attention_head_size", "latent_size"),
+    "tree_size",
     *("attention_hidden_size", "feedforward_size", "gated_size", "projection_size", "classifier_hidden_sizes"),
 )
 _COUNTS = (

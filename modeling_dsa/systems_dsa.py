@@ -55,12 +55,14 @@ class Pooling(nn.Module):
         has_latent: Whether its attention comes from a latent variable, so that `config.latent` counts.
         has_heads: Whether it has attention heads.
         needs_states: Whether it takes the states of a recurrent encoder.
+        is_unrolled: Whether its steps are as many as the longest sentence has tokens, so that no graph holds them.
     """
 
     description: ClassVar[str]
     has_latent: ClassVar[bool] = False
     has_heads: ClassVar[bool] = True
     needs_states: ClassVar[bool] = False
+    is_unrolled: ClassVar[bool] = False
 
     def __init__(self, config: DSAConfigFields, in_size: int) -> None:
         super().__init__()

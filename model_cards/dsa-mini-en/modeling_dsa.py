@@ -27,6 +27,7 @@ from .pooled_dsa import Pooled
 from .poolings_dsa import POOLINGS
 from .repository_dsa import automatic_classes, write_repository_files
 from .shortcut_dsa import WordShortcut
+from .tree_dsa import GumbelTreeLSTM
 from .variational_dsa import INITIAL_LOG_STD, VariationalSelfAttention, without_samples
 
 if TYPE_CHECKING:
@@ -151,7 +152,7 @@ class DSAPreTrainedModel(PreTrainedModel):
             init.uniform_(module.weight, -self.config.unknown_init_range, self.config.unknown_init_range)
             if module.padding_idx is not None and not getattr(module.weight, "_is_hf_initialized", False):
                 module.weight[module.padding_idx].zero_()
-        elif isinstance(module, nn.LSTM):  # as in torch
+        elif isinstance(module, nn.LSTM | nn.LSTMCell):  # as in torch
             for weight in module.parameters():
                 init.uniform_(weight, -1 / math.sqrt(module.hidden_size), 1 / math.sqrt(module.hidden_size))
         elif isinstance(module, VariationalSelfAttention):
@@ -161,6 +162,8 @@ class DSAPreTrainedModel(PreTrainedModel):
             init.constant_(module.log_std.bias, INITIAL_LOG_STD)
         elif isinstance(module, DistanceSelfAttention):
             init.zeros_(module.gate_bias)
+        elif isinstance(module, GumbelTreeLSTM):
+            init.normal_(module.query, std=0.01)
         elif isinstance(module, WordShortcut):  # at first the plain mean of the word vectors, as they are
             init.zeros_(module.score)
             init.eye_(module.projection.weight)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from .pairwise_dsa import PairwiseSelfAttention  # noqa: F401
     from .pooled_dsa import Pooled  # noqa: F401
     from .shortcut_dsa import WordShortcut  # noqa: F401
+    from .tree_dsa import GumbelTreeLSTM  # noqa: F401
     from .variational_dsa import PairwisePooling  # noqa: F401
 
 logger = logging.get_logger(__name__)

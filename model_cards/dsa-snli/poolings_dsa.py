@@ -11,6 +11,7 @@ from .layers_dsa import DropoutLinear, TokenConv1d, convolve, in_blocks
 from .packing_dsa import Packing
 from .pooled_dsa import Pooled, at_least_float32, equal_weights, sum_tokens
 from .systems_dsa import Pooling
+from .tree_dsa import GumbelTreeLSTM
 from .variational_dsa import PairwisePooling, VariationalSelfAttention
 
 
@@ -292,6 +293,7 @@ POOLINGS: dict[str, type[Pooling]] = {
     "inner": InnerAttention,
     "multi_dimensional": MultiDimensionalPooling,
     "multi_dimensional_max": MultiDimensionalMaxPooling,
+    "gumbel_tree": GumbelTreeLSTM,
     "dynamic": DynamicSelfAttention,
     "pairwise": PairwisePooling,
     "variational": VariationalSelfAttention,

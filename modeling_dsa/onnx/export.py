@@ -22,6 +22,7 @@ from torch import Tensor, nn
 from modeling_dsa.files.model_folder import load_as_saved
 from modeling_dsa.files.replacing import filled_folder
 from modeling_dsa.modeling_dsa import DSAPreTrainedModel
+from modeling_dsa.poolings_dsa import POOLINGS
 from modeling_dsa.prediction.logits import score_function
 
 from .layers import ONNX_ENCODERS
@@ -62,6 +63,11 @@ def export_onnx(
         raise ValueError(
             f"The model draws {config.num_prediction_samples} random samples for each prediction, which a file cannot "
             "repeat: set num_prediction_samples=0 in its config, which predicts with their mean."
+        )
+    if POOLINGS[config.pooling].is_unrolled:
+        raise ValueError(
+            f"An ONNX file cannot hold pooling '{config.pooling}', which takes as many steps as the longest sentence "
+            "has tokens."
         )
     size = sum(weight.numel() * 4 for weight in model.parameters())
     if size > LARGEST_FILE:

@@ -16,11 +16,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_models import (
-    ENCODER_CASES,
     EXAMPLE_PAIRS,
     FIRST_TOKEN,
+    GRAPH_CASES,
     PAD,
-    POOLING_CASES,
     PROJECTION_CASES,
     SEP,
     VOCABULARY,
@@ -43,8 +42,7 @@ SYSTEMS: dict[str, dict[str, Any]] = {
     "three heads, three iterations": {"num_attention_heads": 3, "routing_iterations": 3},
     "three tokens": {"max_sentence_tokens": 3},
     "cosines": {"num_attention_heads": 2, "pair_features": ["cosine", "product"]},
-    **ENCODER_CASES,
-    **POOLING_CASES,
+    **GRAPH_CASES,
     "shortcut": PROJECTION_CASES["shortcut"],  # a compiled case takes half a minute, and this one has the projection
     "variational, samples": {"pooling": "variational", "num_prediction_samples": 4, "num_training_samples": 3},
 }
@@ -297,10 +295,10 @@ def exported(system: str, per_row: int) -> tuple[DSAForSequenceClassification, E
 
 PROPERTY_SYSTEMS: dict[str, dict[str, Any]] = {
     "dense CNN, dynamic": {"num_attention_heads": 2, "kernel_sizes": [1, 5]},
-    "pairwise, structured": {**ENCODER_CASES["pairwise encoder"], "pooling": "structured"},
+    "pairwise, structured": {**GRAPH_CASES["pairwise encoder"], "pooling": "structured"},
     "kim_cnn, variational by position": {
-        **ENCODER_CASES["kim_cnn"],
-        **POOLING_CASES["variational by position"],
+        **GRAPH_CASES["kim_cnn"],
+        **GRAPH_CASES["variational by position"],
         "max_sentence_tokens": 3,
     },
 }

@@ -21,6 +21,7 @@ from small_models import (
     PROJECTION_CASES,
     SEP,
     VOCABULARY,
+    WITHOUT_WEIGHTS,
     join_pair,
     pad_rows,
     randomize,
@@ -193,6 +194,7 @@ OTHER_COUNTS = {
     "bilstm-inner-attention-snli": 2_766_403,
     "disan-snli": 2_344_203,
     "distance-san-snli": 4_689_003,
+    "gumbel-treelstm-snli": 10_329_299,
     "lin-snli": 95_155_303,
     "bilstm-max-snli": 46_893_059,
     "residual-stacked-snli": 28_992_803,
@@ -336,8 +338,8 @@ def test_deduplication_changes_no_vector_and_no_gradient(pooling: str) -> None:
         model.config.deduplicate_sentences = deduplicate
         loss = model(**batch_of_pairs(EXAMPLE_PAIRS), labels=torch.tensor([0, 1, 2, 0, 1, 2])).loss
         weights = [weight for weight in model.parameters() if weight.requires_grad]
-        # VSAM's posterior is not read at prediction.
-        unread = model.config.pooling == "variational"
+        # At prediction VSAM's posterior is not read, and a tree's best composition is chosen without a gradient.
+        unread = model.config.pooling in ("variational", "gumbel_tree")
         gradients.append([loss, *torch.autograd.grad(loss, weights, materialize_grads=unread)])
     torch.testing.assert_close(gradients[0], gradients[1], rtol=0, atol=1e-10)
 
@@ -584,7 +586,8 @@ def test_attentions_are_weights_over_each_sentence(changes: dict[str, Any]) -> N
     config = small_config(sentences_per_example=2, **changes)
     batch = batch_of_pairs(EXAMPLE_PAIRS, left=[0, 3, 1, 2, 0, 4])
     attentions = DSAModel(config).eval()(**batch, output_attentions=True).attentions
-    assert len(attentions) == {"dynamic": config.routing_iterations, "last": 0}.get(config.pooling, 1)
+    maps = 0 if config.pooling in WITHOUT_WEIGHTS else 1
+    assert len(attentions) == {"dynamic": config.routing_iterations}.get(config.pooling, maps)
     second = types_of_pairs(**batch).bool()
     first = batch["attention_mask"].bool() & (batch["input_ids"] != SEP) & ~second
     if config.max_sentence_tokens is not None:
@@ -744,7 +747,8 @@ def test_bfloat16_autocast_stays_close(changes: dict[str, Any]) -> None:
     torch.testing.assert_close(rough.logits.float(), exact.logits, rtol=0, atol=0.03)
     torch.testing.assert_close(rough.attentions, exact.attentions, rtol=0, atol=0.03)
     rough.loss.backward()
-    unread = ("log_std", "posterior", "class_vectors")  # VSAM's, at prediction
+    # At prediction: VSAM's, and the query of a tree, whose best composition is chosen without a gradient.
+    unread = ("log_std", "posterior", "class_vectors", *(["query"] if model.config.pooling == "gumbel_tree" else []))
     for name, weight in model.named_parameters():
         if weight.requires_grad and not any(part in name for part in unread):
             assert torch.isfinite(weight.grad).all(), name

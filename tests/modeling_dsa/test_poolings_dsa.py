@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import reference
 import torch
-from small_models import POOLING_CASES, packing_of, randomize, small_config
+from small_models import POOLING_CASES, WITHOUT_WEIGHTS, packing_of, randomize, small_config
 from torch import Tensor, nn
 from torch.func import functional_call
 
@@ -155,7 +155,9 @@ def test_the_maximum_of_a_sentence_without_tokens_hurts_no_gradient() -> None:
     assert torch.all((gradient == 0) | (gradient == 1))
 
 
-@pytest.mark.parametrize("name", [name for name, changes in CASES.items() if changes.get("pooling") != "last"])
+@pytest.mark.parametrize(
+    "name", [name for name, changes in CASES.items() if changes.get("pooling") not in WITHOUT_WEIGHTS]
+)
 def test_a_sentence_of_one_token_gives_it_all_weight(name: str) -> None:
     pooled = pooling_of(small_config(**CASES[name])).eval()(torch.randn(1, 5), packing_of([1]))
     for attention in pooled.attentions:
@@ -234,7 +236,11 @@ def test_routing_agrees_with_pytorch_wrapper(outside_encoder: type[nn.Module], i
             for m in (1, 8)
             for r in range(1, 6)
         ),
-        *((POOLINGS[changes["pooling"]], changes) for name, changes in POOLING_CASES.items() if name != "last"),
+        *(
+            (POOLINGS[changes["pooling"]], changes)
+            for name, changes in POOLING_CASES.items()
+            if name not in WITHOUT_WEIGHTS
+        ),
     ],
 )
 def test_weights_sum_to_one_over_each_sentence_and_an_empty_one_is_zero(
@@ -254,8 +260,10 @@ def test_weights_sum_to_one_over_each_sentence_and_an_empty_one_is_zero(
         torch.testing.assert_close(sums, expected)
 
 
-# "last" has no weights, and weights by position differ over equal tokens.
-HALF = {name: changes for name, changes in POOLING_CASES.items() if name != "last" and "latent" not in changes}
+# Weights by position differ over equal tokens.
+HALF = {
+    name: changes for name, changes in POOLING_CASES.items() if name not in WITHOUT_WEIGHTS and "latent" not in changes
+}
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])

@@ -3,11 +3,13 @@
 Written from the equations of the papers alone: Yoon, Lee and Lee (2018) for dynamic self-attention, Zhang, Liang and
 Yilmaz (2018) for variational self-attention, Lin et al. (2017) for structured self-attention, Kim (2014) for the CNN,
 Liu et al. (2016) for inner-attention, Nie and Bansal (2017) for residual stacked encoders, Shen et al. (2017) for
-directional and multi-dimensional self-attention, Im and Cho (2017) for distance-based self-attention.
+directional and multi-dimensional self-attention, Im and Cho (2017) for distance-based self-attention, Choi, Yoo and Lee
+(2018) for Gumbel Tree-LSTM.
 It shares no code with `modeling_dsa`, only the names and layouts of the weights. Dropout is left out and batch
 normalisation uses its running statistics, as in evaluation.
 """
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -250,6 +252,8 @@ def pool(weights: Weights, config: DSAConfig, tokens: Sequence[Tensor]) -> tuple
         return [], torch.cat([last[: width // 2], first[width // 2 :]])
     if config.pooling == "max":
         return max_over_time(tokens, width)
+    if config.pooling == "gumbel_tree":
+        return [], gumbel_tree(weights, config.tree_size, tokens)
     if config.pooling.startswith("multi_dimensional"):
         return multi_dimensional(weights, config, tokens, width)
     if config.pooling == "mean":
@@ -317,6 +321,34 @@ def max_over_time(tokens: Sequence[Tensor], width: int) -> tuple[list[list[list[
         for i in deciding:
             shares[i] = shares[i] + 1 / (len(deciding) * width)
     return [[shares]], vector
+
+
+def gumbel_tree(weights: Weights, size: int, tokens: Sequence[Tensor]) -> Tensor:
+    """Choi et al. at prediction: of all pairs of neighbours the one that scores best is composed, until one is left."""
+    if not tokens:
+        return torch.zeros(size, dtype=torch.float64)
+    leaf = {name: weights[f"pooling.leaf.{name}"] for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")}
+    h = c = torch.zeros(size, dtype=torch.float64)
+    nodes = []
+    for token in tokens:
+        sums = leaf["weight_ih"] @ token + leaf["bias_ih"] + leaf["weight_hh"] @ h + leaf["bias_hh"]
+        i, f, g, o = sums.chunk(4)
+        c = f.sigmoid() * c + i.sigmoid() * g.tanh()
+        h = o.sigmoid() * c.tanh()
+        nodes.append((h, c))
+    while len(nodes) > 1:
+        candidates = [compose(weights, left, right) for left, right in itertools.pairwise(nodes)]
+        scores = [(weights["pooling.query"] @ h).item() for h, _ in candidates]
+        best = scores.index(max(scores))
+        nodes[best : best + 2] = [candidates[best]]
+    return nodes[0][0]
+
+
+def compose(weights: Weights, left: tuple[Tensor, Tensor], right: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+    """A binary Tree-LSTM's parent of two nodes (h, c)."""
+    i, f_l, f_r, u, o = linear(weights, "pooling.composition", torch.cat([left[0], right[0]])).chunk(5)
+    c = (f_l + 1).sigmoid() * left[1] + (f_r + 1).sigmoid() * right[1] + i.sigmoid() * u.tanh()
+    return o.sigmoid() * c.tanh(), c
 
 
 def multi_dimensional(

@@ -39,6 +39,7 @@ POOLING_CASES: dict[str, dict[str, Any]] = {
     "inner": {"pooling": "inner", "num_attention_heads": 2},
     "multi_dimensional": {"pooling": "multi_dimensional"},
     "multi_dimensional_max": {"pooling": "multi_dimensional_max"},
+    "gumbel_tree": {"pooling": "gumbel_tree", "tree_size": 2},
     "pairwise": {"pooling": "pairwise", "num_attention_heads": 2},
     "pairwise by position": {"pooling": "pairwise", "latent": "sentence", "max_sentence_tokens": 8},
     "variational": {"pooling": "variational"},
@@ -49,6 +50,22 @@ POOLING_CASES: dict[str, dict[str, Any]] = {
         "num_attention_heads": 2,
     },
 }
+# For tests that take seconds a case: the encoders and poolings of Table 1's other systems together, as in their papers.
+# A tree, which takes as many steps as the longest sentence has tokens, is neither compiled nor exported.
+_TOGETHER = {
+    "residual": ("residual_bilstm", "inner"),
+    "disan": ("directional", "multi_dimensional"),
+    "distance-san": ("distance", "multi_dimensional_max"),
+}
+GRAPH_CASES: dict[str, dict[str, Any]] = {
+    **{
+        name: changes
+        for name, changes in (ENCODER_CASES | POOLING_CASES).items()
+        if name != "gumbel_tree" and not any(name in pair for pair in _TOGETHER.values())
+    },
+    **{name: ENCODER_CASES[encoder] | POOLING_CASES[pooling] for name, (encoder, pooling) in _TOGETHER.items()},
+}
+WITHOUT_WEIGHTS = ("last", "gumbel_tree")  # poolings that do not say how much of each token they take
 # What may follow the pooling.
 PROJECTION_CASES: dict[str, dict[str, Any]] = {
     "projection": {"projection_size": 5, "num_attention_heads": 2},

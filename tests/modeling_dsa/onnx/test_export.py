@@ -13,8 +13,7 @@ import onnxruntime
 import pytest
 import torch
 from small_models import (
-    ENCODER_CASES,
-    POOLING_CASES,
+    GRAPH_CASES,
     PROJECTION_CASES,
     SEP,
     join_pair,
@@ -37,8 +36,7 @@ SYSTEMS: dict[str, dict[str, Any]] = {
     "dynamic": {},
     "three heads": {"num_attention_heads": 3, "routing_iterations": 3, "pair_features": ["cosine", "product"]},
     "three words": {"max_sentence_tokens": 3},
-    **ENCODER_CASES,
-    **POOLING_CASES,
+    **GRAPH_CASES,
     **PROJECTION_CASES,
 }
 ROWS = [
@@ -107,7 +105,8 @@ def test_a_file_is_equal_to_the_model(exported: Saved) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("system", "per_row"), [*((name, 2) for name in SYSTEMS), ("dynamic", 1), ("variational by position", 1)]
+    ("system", "per_row"),
+    [*((name, 2) for name in SYSTEMS), ("dynamic", 1), ("variational by position", 1)],
 )
 def test_every_system(system: str, per_row: int, tmp_path: Path) -> None:
     model = model_of(system, per_row=per_row)
@@ -195,6 +194,11 @@ def test_random_predictions_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_a_tree_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="An ONNX file cannot hold pooling 'gumbel_tree'"):
+        export_onnx(model_of(pooling="gumbel_tree"), tmp_path)
+
+
 def test_the_command_writes_into_the_folder(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     model = model_of()
     model.save_pretrained(tmp_path)
