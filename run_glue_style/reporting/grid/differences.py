@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
+from run_glue_style.reporting.units import shown
+
 _CONFIDENCE = 0.95
 _RESAMPLES = 9999
 _AT_ONCE = 200  # resamples
@@ -70,6 +72,23 @@ def difference(
         p_examples=p_examples,
         p_seeds=float(stats.ttest_1samp(by_seed, 0).pvalue) if len(seeds) > 1 and np.ptp(by_seed) else None,
     )
+
+
+def difference_cells(found: Difference | None, metric: str) -> list[str]:
+    """Difference with its interval and the two p-values, as a table shows them.
+
+    Args:
+        found: None where there is no difference to show.
+        metric: Of which metric, such as `test.accuracy`.
+    """
+    if found is None:
+        return ["–", "–", "–"]
+    mean, *ends = (shown(value, metric, "+") for value in (found.mean, *(found.interval or ())))
+    return [f"{mean} [{', '.join(ends)}]" if ends else mean, _p(found.p_examples), _p(found.p_seeds)]
+
+
+def _p(value: float | None) -> str:
+    return "–" if value is None else f"{value:.4f}"
 
 
 def _randomise(differences: Scores) -> float:

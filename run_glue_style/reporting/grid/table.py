@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from modeling_dsa.files.replacing import filled_folder, write_json
-from run_glue_style.reporting.units import mean_and_spread, shown
+from run_glue_style.reporting.units import mean_and_spread
 from run_glue_style.training.results import read_results
 
 from .definition import BASE, Grid
-from .differences import Difference, Scores, difference
+from .differences import Difference, Scores, difference, difference_cells
 from .plot import draw_grid
 
 GRID = "grid.yaml"
@@ -68,7 +68,7 @@ class GridTable:
         lines = [_line([*headers, "seeds", "parameters", "minutes"]), "|---" * (len(headers) + 3) + "|"]
         for row, runs in self.runs.items():
             figures = [mean_and_spread(self.values(row, metric).values(), metric) for metric in self.grid.metrics]
-            told = ["–", "–", "–"] if row == BASE else _told(self.differences[row, BASE][tested], tested)
+            told = ["–", "–", "–"] if row == BASE else difference_cells(self.differences[row, BASE][tested], tested)
             minutes = statistics.mean(run["train_seconds"] for run in runs.values()) / 60
             parameters = next(iter(runs.values()))["trained_parameters"]
             lines.append(_line([row, *figures, *told, str(len(runs)), f"{parameters:,}", f"{minutes:.1f}"]))
@@ -76,7 +76,10 @@ class GridTable:
         if self.grid.comparisons:
             headers = ["row", "against", f"{tested}: difference [95 %]", "p (examples)", "p (seeds)"]
             lines = [_line(headers), "|---" * len(headers) + "|"]
-            lines += [_line([*pair, *_told(self.differences[pair][tested], tested)]) for pair in self.grid.comparisons]
+            lines += [
+                _line([*pair, *difference_cells(self.differences[pair][tested], tested)])
+                for pair in self.grid.comparisons
+            ]
             parts.append("\n".join(lines))
         return "\n\n".join([*parts, _NOTES]) + "\n"
 
@@ -149,18 +152,6 @@ _NOTES = (
 
 def _metric(run: Mapping[str, Any], metric: str) -> float:
     return float(reduce(getitem, metric.split("."), run["metrics"]))
-
-
-def _told(found: Difference | None, metric: str) -> list[str]:
-    """Difference and p-values for people."""
-    if found is None:
-        return ["–", "–", "–"]
-    mean, *ends = (shown(value, metric, "+") for value in (found.mean, *(found.interval or ())))
-    return [f"{mean} [{', '.join(ends)}]" if ends else mean, _p(found.p_examples), _p(found.p_seeds)]
-
-
-def _p(value: float | None) -> str:
-    return "–" if value is None else f"{value:.4f}"
 
 
 def _line(cells: list[str]) -> str:

@@ -1,0 +1,71 @@
+"""How much better one row of a folder of runs is than another, over the seeds that both have.
+
+    python -m run_glue_style.reporting.row_difference results/sst dsa-single-sst2 static-cnn-sst2
+
+For each metric: the mean difference, Student's 95 % interval over the seeds, and a paired t-test over them.
+"""
+
+import argparse
+from collections.abc import Mapping, Sequence
+from functools import reduce
+from operator import getitem
+from pathlib import Path
+from typing import Any
+
+from modeling_dsa.shipped.settings import suggestion
+
+from .grid.differences import difference, difference_cells
+from .tabulate import read_rows
+
+
+def difference_table(folder: Path, row: str, other: str, metrics: Sequence[str]) -> str:
+    """The differences of two rows as Markdown.
+
+    Args:
+        folder: Of runs, FOLDER/ROW/seed-N.json.
+        row: A row.
+        other: The row that it is compared with.
+        metrics: Such as `test.accuracy`.
+
+    Raises:
+        ValueError: There is no such row or metric, or the rows have no seed in common.
+    """
+    rows = read_rows(folder)
+    for name in (row, other):
+        if name not in rows:
+            raise ValueError(f"{folder} has no row '{name}'. {suggestion(name, rows)}")
+    lines = [f"| {row} less {other} | difference [95 %] | p (seeds) | seeds |", "|---|---|---|---|"]
+    for metric in metrics:
+        found = difference(_by_seed(rows[row], metric), _by_seed(rows[other], metric), {}, {})
+        if found is None:
+            raise ValueError(f"{row} and {other} have no seed in common: train both with the same seeds.")
+        told, _, p_seeds = difference_cells(found, metric)
+        lines.append(f"| {metric} | {told} | {p_seeds} | {found.seeds} |")
+    return "\n".join(lines)
+
+
+def _by_seed(runs: Sequence[Mapping[str, Any]], metric: str) -> dict[int, float]:
+    try:
+        return {run["seed"]: float(reduce(getitem, metric.split("."), run["metrics"])) for run in runs}
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"A run has no metric '{metric}': name its split too, such as test.accuracy.") from error
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Read the command line and print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path, help="Folder of runs.")
+    parser.add_argument("row")
+    parser.add_argument("other", help="The row that it is compared with.")
+    parser.add_argument(
+        "--metric", nargs="+", default=["validation.accuracy", "test.accuracy"], help="Default: both splits' accuracy."
+    )
+    arguments = parser.parse_args(argv)
+    try:
+        print(difference_table(arguments.folder, arguments.row, arguments.other, arguments.metric))  # noqa: T201
+    except ValueError as error:
+        parser.error(str(error))
+
+
+if __name__ == "__main__":
+    main()
