@@ -42,6 +42,7 @@ LEAVES = {
     "onnx": ("my-model/onnx/model.onnx", "my-model/onnx/model_quantized.onnx"),
     "explain": ("attention.png", "attention.html"),
     "vectors": ("vectors.png", "vectors.html"),
+    "heads": ("heads.json", "heads.png"),
     "faithfulness": ("faithfulness.json", "faithfulness.png"),
     "train-sample": ("runs/dsa-single-snli/all_results.json", "runs/dsa-single-snli/attention.png"),
     "own-pairs": ("runs/mine/all_results.json",),

@@ -3,6 +3,7 @@
 import argparse
 import itertools
 import logging
+from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -35,14 +36,25 @@ def add_parser(commands: "argparse._SubParsersAction[Any]") -> None:
         default=[],
         metavar="FILE",
         help="Files to write instead of showing it here: .html, a page that needs nothing else; .png, .svg or .pdf, a "
-        "picture. Of --faithfulness: .json and .png.",
+        "picture. Of --faithfulness and --heads: .json and .png.",
     )
+    _add_options_of_files(parser)
+
+
+def _add_options_of_files(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--faithfulness",
         type=Path,
         metavar="FILE",
         help="Texts or pairs, as dsa predict reads them: delete the most attended words and see what becomes of the "
         "decisions, against random words, gradient x input and integrated gradients.",
+    )
+    parser.add_argument(
+        "--heads",
+        type=Path,
+        metavar="FILE",
+        help="Sentences: which words and positions each head emphasises, how sharply it looks in each iteration, and "
+        "how far the heads agree.",
     )
     parser.add_argument(
         "--vectors",
@@ -80,27 +92,34 @@ def run(arguments: argparse.Namespace) -> int:
             is broken or has an unsupported extension, or options do not go together.
         OSError: A file is missing or cannot be written.
     """
-    given = [name for name in ("text", "faithfulness", "vectors") if getattr(arguments, name) is not None]
+    given = [name for name in ("text", "faithfulness", "heads", "vectors") if getattr(arguments, name) is not None]
     if not given:
-        raise ValueError("There is nothing to explain: give a text, or a file with --faithfulness or --vectors.")
+        raise ValueError(
+            "There is nothing to explain: give a text, or a file with --faithfulness, --heads or --vectors."
+        )
     if len(given) > 1:
-        raise ValueError("Give one of these: a text, a file with --faithfulness, or a file with --vectors.")
+        raise ValueError("Give one of these: a text, or a file with --faithfulness, --heads or --vectors.")
     if arguments.card and given != ["faithfulness"]:
         raise ValueError("--card goes with --faithfulness.")
     if arguments.text_column and given == ["text"]:
         raise ValueError("--text_column names columns of a file: leave it out for a text.")
     if arguments.label_column and given != ["vectors"]:
         raise ValueError("--label_column goes with --vectors.")
-    return {"text": _explain_text, "faithfulness": _measure_faithfulness, "vectors": _show_vectors}[given[0]](arguments)
+    explain_by = {
+        "text": _explain_text,
+        "faithfulness": _measure_faithfulness,
+        "heads": _show_heads,
+        "vectors": _show_vectors,
+    }
+    return explain_by[given[0]](arguments)
 
 
 def _explain_text(arguments: argparse.Namespace) -> int:
     from rich.console import Console
 
-    from modeling_dsa.explanation.explain import check_extension, explain
+    from modeling_dsa.explanation.explain import EXTENSIONS, explain
 
-    for path in arguments.output:
-        check_extension(path)
+    _check_extensions(arguments.output, EXTENSIONS)
     read_config(arguments.model)
     explanation = explain(arguments.model, arguments.text, arguments.text_pair)
     if not arguments.output:
@@ -126,9 +145,7 @@ def _measure_faithfulness(arguments: argparse.Namespace) -> int:
     from modeling_dsa.modeling_dsa import DSAForSequenceClassification
 
     outputs: list[Path] = arguments.output
-    for path in outputs:
-        if path.suffix.lower() not in (".json", ".png"):
-            raise ValueError(f"{path}: faithfulness is written as .json and .png.")
+    _check_extensions(outputs, (".json", ".png"))
     folder = Path(arguments.model)
     card = read_card(folder) if arguments.card else None
     texts = _read_texts(arguments)
@@ -158,6 +175,31 @@ def _measure_faithfulness(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _show_heads(arguments: argparse.Namespace) -> int:
+    try:
+        from modeling_dsa.explanation.head_profiles import head_profiles
+        from modeling_dsa.explanation.weight_vectors import read_sentences
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in ("matplotlib", "scipy", "sklearn"):
+            raise
+        raise ValueError(f'--heads needs {error.name}: pip install "dsa-transformers[explanation]".') from error
+    from modeling_dsa.files.loading import load_model_and_tokenizer
+
+    _check_extensions(arguments.output, (".json", ".png"))
+    sentences = read_sentences(arguments.heads, arguments.text_column, None, arguments.examples).texts
+    profiles = head_profiles(*load_model_and_tokenizer(arguments.model), sentences)
+    for path in arguments.output:
+        if path.suffix.lower() == ".json":
+            write_json(profiles.as_json(), path)
+        else:
+            with replaced_file(path) as beside:
+                title = f"Heads of {arguments.model} on {profiles.sentences:,} sentences of {arguments.heads.name}"
+                profiles.draw(title).savefig(beside, dpi=120, metadata={"Software": None})
+        logger.info(f"The profiles are in {path}.")
+    print(profiles.as_markdown())  # noqa: T201
+    return 0
+
+
 def _show_vectors(arguments: argparse.Namespace) -> int:
     try:
         from modeling_dsa.explanation.projection_files import EXTENSIONS, write_projection
@@ -170,9 +212,7 @@ def _show_vectors(arguments: argparse.Namespace) -> int:
 
     if not arguments.output:
         raise ValueError(f"Say with --output where the vectors go: {', '.join(EXTENSIONS)}.")
-    for path in arguments.output:
-        if path.suffix.lower() not in EXTENSIONS:
-            raise ValueError(f"{path}: vectors are written as {', '.join(EXTENSIONS)}.")
+    _check_extensions(arguments.output, EXTENSIONS)
     sentences = read_sentences(arguments.vectors, arguments.text_column, arguments.label_column, arguments.examples)
     model, tokenizer = load_model_and_tokenizer(arguments.model)
     projection = project(sentences, weight_vectors(model, tokenizer, sentences.texts), arguments.method)
@@ -181,6 +221,13 @@ def _show_vectors(arguments: argparse.Namespace) -> int:
         logger.info(f"The vectors are in {path}.")
     print("; ".join(projection.axes))  # noqa: T201
     return 0
+
+
+def _check_extensions(paths: Sequence[Path], extensions: Sequence[str]) -> None:
+    """Refuse files that cannot be written, before a model is loaded."""
+    for path in paths:
+        if path.suffix.lower() not in extensions:
+            raise ValueError(f"{path}: this is written as {', '.join(extensions)}: give another name.")
 
 
 def _read_texts(arguments: argparse.Namespace) -> "list[Text]":

@@ -57,7 +57,8 @@ class Explanation:
             ValueError: The extension is another, or matplotlib is missing for a picture.
         """
         path = Path(path)
-        check_extension(path)
+        if path.suffix.lower() not in EXTENSIONS:
+            raise ValueError(f"{path}: explanations are written as {', '.join(EXTENSIONS)}: give another name.")
         if path.suffix.lower() == ".html":
             with replaced_file(path) as beside:
                 beside.write_text(explanation_page(self.model, self.texts, self.scores), encoding="utf-8", newline="")
@@ -72,19 +73,6 @@ class Explanation:
         iterations = range(len(next(iter(self.texts.values())).weights))
         drawn = [sentence for iteration in iterations for sentence in drawn_sentences(self.texts, iteration)]
         return draw_attention(drawn, path, title, columns=len(self.texts))
-
-
-def check_extension(path: Path) -> None:
-    """Refuse a file that an explanation cannot be written to.
-
-    Raises:
-        ValueError: Its extension is unsupported.
-    """
-    extension = path.suffix.lower()
-    if extension not in EXTENSIONS:
-        raise ValueError(
-            f"{path}: explanations are written as {', '.join(EXTENSIONS)}, not {extension or 'without an extension'}."
-        )
 
 
 def explain(

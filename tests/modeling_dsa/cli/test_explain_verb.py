@@ -75,19 +75,34 @@ def test_weight_vectors_are_projected(models: Path, tmp_path: Path, capsys: pyte
     assert "A dog sleeps" in output.read_text(encoding="utf-8")
 
 
+def test_profiles_of_heads_are_shown(models: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    texts, output = tmp_path / "a.txt", [str(tmp_path / "a.json"), str(tmp_path / "a.png")]
+    texts.write_text("A man sleeps\nThe man sleeps\nA cat sees the man\n", encoding="utf-8")
+    assert main(["explain", str(models / "encoder"), "--heads", str(texts), "--output", *output]) == 0
+    assert "| 2 | " in capsys.readouterr().out
+    assert json.loads((tmp_path / "a.json").read_text(encoding="utf-8"))["sentences"] == 3
+    assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ([], "There is nothing to explain: give a text, or a file with --faithfulness or --vectors."),
+        ([], "There is nothing to explain: give a text, or a file with --faithfulness, --heads or --vectors."),
         (["A", "b", "--card"], "--card goes with --faithfulness."),
-        (["A", "--faithfulness", "pairs.tsv"], "Give one of these: a text, a file with"),
+        (["A", "--faithfulness", "pairs.tsv"], "Give one of these: a text, or a file with"),
         (["--faithfulness", "no.tsv"], "There is no file no.tsv."),
-        (["--faithfulness", "no.tsv", "--output", "a.html"], "a.html: faithfulness is written as .json and .png."),
+        (
+            ["--faithfulness", "no.tsv", "--output", "a.html"],
+            "a.html: this is written as .json, .png: ",
+        ),
         (["--faithfulness", "no.tsv", "--card"], "has no README.md"),
         (["A", "b", "--text_column", "c"], "--text_column names columns of a file: leave it out for a text."),
         (["A", "b", "--label_column", "c"], "--label_column goes with --vectors."),
         (["--vectors", "no.tsv"], "Say with --output where the vectors go"),
-        (["--vectors", "no.tsv", "--output", "a.json"], "a.json: vectors are written as .html, .png, .svg, .pdf."),
+        (
+            ["--vectors", "no.tsv", "--output", "a.json"],
+            "a.json: this is written as .html, .png, .svg, ",
+        ),
         (["--vectors", "no.tsv", "--output", "a.html"], "There is no file no.tsv."),
     ],
 )
@@ -128,5 +143,5 @@ def test_mistakes_are_clear(models: Path, tmp_path: Path, caplog: pytest.LogCapt
         assert message in caplog.messages[-1]
         assert "\n" not in caplog.messages[-1]
     assert main(["explain", str(models / "nli"), "A", "b", "--output", str(picture), str(tmp_path / "a.gif")]) == 2
-    assert "a.gif: explanations are written as .html, .png, .svg, .pdf, not .gif" in caplog.messages[-1]
+    assert "a.gif: this is written as .html, .png, .svg, .pdf: give another name." in caplog.messages[-1]
     assert not picture.exists()
