@@ -1,0 +1,240 @@
+"""Finished runs side by side: table, paired tests, curves, and the examples on which their models differ."""
+
+import json
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+from operator import getitem
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from modeling_dsa.batching_dsa import Text
+from modeling_dsa.evaluation.classification import read_classified
+from modeling_dsa.evaluation.models import Classifier, open_model
+from run_glue_style.training.results import EXAMPLE_SCORES, RESULTS, read_results
+
+from .grid.differences import Scores, difference, difference_cells
+from .pictures import COLOURS
+from .units import is_percent, mean_and_spread
+
+# What is equal in runs that differ in nothing but the seed.
+_IDENTITY = ("setting", "recipe_name", "model", "start", "recipe", "mixed_precision", "vectors", "data")
+_CURVES = ("train_loss", "validation_loss", "validation_accuracy")
+_LINES = ("-", "--", "-.", ":")
+
+
+@dataclass(frozen=True)
+class ComparedRow:
+    """Runs that differ in their seed alone.
+
+    Attributes:
+        name: What the row is called.
+        folders: The run of each seed.
+        results: Its all_results.json.
+        scores: By metric, the scores of the examples of each seed's run where they are known; (examples,) each.
+    """
+
+    name: str
+    folders: dict[int, Path]
+    results: dict[int, dict[str, Any]]
+    scores: dict[str, dict[int, Scores]] = field(default_factory=dict)
+
+    def values(self, metric: str) -> dict[int, float]:
+        """A metric by seed; nothing where a run has none."""
+        try:
+            return {seed: _metric(run, metric) for seed, run in self.results.items()}
+        except (KeyError, TypeError):
+            scores = self.scores.get(metric, {})
+            return {seed: float(of_seed.mean()) for seed, of_seed in scores.items()}
+
+
+@dataclass(frozen=True)
+class Differing:
+    """An example to which the rows' first runs give several labels.
+
+    Attributes:
+        text: The text or pair.
+        label: The right label.
+        predicted: That of each row.
+    """
+
+    text: Text
+    label: str
+    predicted: list[str]
+
+
+def read_runs(folders: Sequence[Path]) -> list[ComparedRow]:
+    """Read the results of finished runs, and put those together that differ in their seed alone.
+
+    Args:
+        folders: Of runs.
+
+    Raises:
+        FileNotFoundError: One has no results.
+        ValueError: Two are the same run, or there is one row alone.
+    """
+    grouped: dict[str, dict[int, tuple[Path, dict[str, Any]]]] = {}
+    for folder in folders:
+        if not (folder / RESULTS).is_file():
+            raise FileNotFoundError(f"{folder} has no {RESULTS}: give folders of finished runs.")
+        run = read_results(folder / RESULTS)
+        identity = json.dumps([run.get(key) for key in _IDENTITY], sort_keys=True)
+        of_row = grouped.setdefault(identity, {})
+        if run["seed"] in of_row:
+            other, _ = of_row[run["seed"]]
+            raise ValueError(f"{other} and {folder} are one run twice, with seed {run['seed']}: leave one out.")
+        of_row[run["seed"]] = (folder, run)
+    if len(grouped) < 2:
+        raise ValueError("All these runs differ in their seed alone: give runs of two models or more.")
+    settings = [next(iter(of_row.values()))[1]["setting"] for of_row in grouped.values()]
+    rows = []
+    for setting, of_row in zip(settings, grouped.values(), strict=True):
+        folder = next(iter(of_row.values()))[0]
+        row = ComparedRow(
+            setting if setting and settings.count(setting) == 1 else str(folder),
+            {seed: run_folder for seed, (run_folder, _) in of_row.items()},
+            {seed: run for seed, (_, run) in of_row.items()},
+        )
+        for seed, run_folder in row.folders.items():
+            _read_example_scores(run_folder, seed, row)
+        rows.append(row)
+    return rows
+
+
+def _read_example_scores(folder: Path, seed: int, row: ComparedRow) -> None:
+    if (folder / EXAMPLE_SCORES).is_file():
+        with np.load(folder / EXAMPLE_SCORES) as arrays:
+            for metric in arrays.files:
+                row.scores.setdefault(metric, {})[seed] = arrays[metric].astype(np.float64)
+
+
+def classify_examples(rows: Sequence[ComparedRow], path: Path) -> list[Differing]:
+    """Let all models classify the examples of a file; whether each is right becomes a metric, `NAME.accuracy`.
+
+    Args:
+        rows: Runs of classifiers with the same labels.
+        path: Labelled texts or pairs, as `dsa evaluate --labelled` reads them.
+
+    Returns:
+        The examples on which the first runs of the rows differ.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: It does not fit the models, or a model is no classifier or has other labels.
+    """
+    classifiers = {folder: _open_classifier(folder) for row in rows for folder in row.folders.values()}
+    names = next(iter(classifiers.values())).class_names
+    for folder, classifier in classifiers.items():
+        if classifier.class_names != names:
+            raise ValueError(
+                f"{folder} has the labels {', '.join(classifier.class_names)}, and not {', '.join(names)}."
+            )
+    examples = read_classified(path, names, pairs=next(iter(classifiers.values())).pairs)
+    predicted = []
+    for row in rows:
+        by_seed = {seed: classifiers[folder].classify(examples.texts) for seed, folder in row.folders.items()}
+        gold = np.array(examples.labels)
+        row.scores[f"{path.name}.accuracy"] = {seed: (found == gold).astype(float) for seed, found in by_seed.items()}
+        predicted.append(next(iter(by_seed.values())).tolist())
+    return [
+        Differing(text, names[label], [names[one] for one in of_rows])
+        for text, label, *of_rows in zip(examples.texts, examples.labels, *predicted, strict=True)
+        if len(set(of_rows)) > 1
+    ]
+
+
+def _open_classifier(folder: Path) -> Classifier:
+    classifier = open_model(str(folder)).classifier
+    if classifier is None:
+        raise ValueError(f"{folder} gives no classes: --labelled compares classifiers.")
+    return classifier
+
+
+def compare_table(rows: Sequence[ComparedRow], metrics: Sequence[str]) -> str:
+    """The rows with mean and spread over their seeds, and the difference of each to the first, as Markdown.
+
+    Args:
+        rows: Two or more.
+        metrics: Such as `test.accuracy`.
+
+    Raises:
+        ValueError: No run has such a metric.
+    """
+    for metric in metrics:
+        if not any(row.values(metric) for row in rows):
+            raise ValueError(f"No run has a metric '{metric}': name its split too, such as test.accuracy.")
+    lines = [["row", *metrics, "seeds", "parameters", "tokens a second", "minutes"]]
+    for row in rows:
+        runs = list(row.results.values())
+        by_seed = [row.values(metric) for metric in metrics]
+        speeds = [run["tokens_per_second"] for run in runs if "tokens_per_second" in run]
+        lines.append(
+            [
+                row.name,
+                *(
+                    mean_and_spread(values.values(), name) if values else "–"
+                    for values, name in zip(by_seed, metrics, strict=True)
+                ),
+                str(len(runs)),
+                f"{runs[0]['trained_parameters']:,}",
+                f"{statistics.mean(speeds):,.0f}" if speeds else "–",
+                f"{statistics.mean(run['train_seconds'] for run in runs) / 60:.1f}",
+            ]
+        )
+    first, *others = rows
+    tested = [["row", "metric", f"less {first.name} [95 %]", "p (examples)", "p (seeds)"]]
+    for row in others:
+        for metric in metrics:
+            found = difference(
+                row.values(metric), first.values(metric), row.scores.get(metric, {}), first.scores.get(metric, {})
+            )
+            tested.append([row.name, metric, *difference_cells(found, metric)])
+    return "\n".join([*_table(lines), "", *_table(tested)])
+
+
+def _table(rows: Sequence[Sequence[str]]) -> list[str]:
+    lines = [f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |" for row in rows]
+    return [lines[0], "|---" * len(rows[0]) + "|", *lines[1:]]
+
+
+def draw_curves(rows: Sequence[ComparedRow]) -> Figure:
+    """Losses and accuracy by update, a line for each run.
+
+    Raises:
+        ValueError: No run tells its history.
+    """
+    shown = [key for key in _CURVES if any(_curve(run, key)[0] for row in rows for run in row.results.values())]
+    if not shown:
+        raise ValueError("No run tells its history, so there are no curves to draw: train them anew.")
+    figure = Figure(figsize=(0.6 + 4.4 * len(shown), 4.2), layout="constrained")
+    panels = np.atleast_1d(figure.subplots(1, len(shown)))
+    for panel, key in zip(panels, shown, strict=True):
+        for number, row in enumerate(rows):
+            for seed, run in enumerate(row.results.values()):
+                steps, values = _curve(run, key)
+                panel.plot(
+                    steps,
+                    [100 * value for value in values] if is_percent(key) else values,
+                    color=COLOURS[number % len(COLOURS)],
+                    linestyle=_LINES[number % len(_LINES)],
+                    alpha=0.9,
+                    label=None if seed else row.name,
+                )
+        panel.set_title(key.replace("_", " ") + (", %" if is_percent(key) else ""), fontsize=10)
+        panel.set_xlabel("update")
+        panel.grid(alpha=0.3)
+    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False)
+    return figure
+
+
+def _curve(run: Mapping[str, Any], key: str) -> tuple[list[int], list[float]]:
+    points = [(one["step"], one[key]) for one in run.get("history", ()) if one.get(key) is not None]
+    return [step for step, _ in points], [value for _, value in points]
+
+
+def _metric(run: Mapping[str, Any], metric: str) -> float:
+    return float(reduce(getitem, metric.split("."), run["metrics"]))

@@ -1,0 +1,94 @@
+"""`python -m run_glue_style.compare`: what other code says of the same runs."""
+
+import csv
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+from small_repositories import NLI_LABELS, save_system
+from small_results import results
+from small_runs import pairs
+from transformers import pipeline
+
+from run_glue_style.compare import main
+
+ACCURACIES = {"a": (0.61, 0.65, 0.63), "b": (0.60, 0.61, 0.61)}
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three seeds of two settings, whose results only are real files, and a model in the folders of the first seeds."""
+    folder = tmp_path_factory.mktemp("runs")
+    for setting, accuracies in ACCURACIES.items():
+        for seed, accuracy in enumerate(accuracies):
+            run = folder / setting / f"seed-{seed}"
+            if seed == 0:
+                shutil.copytree(save_system(folder, "nli", hidden_size=5 + len(setting) * (setting == "b")).folder, run)
+            run.mkdir(parents=True, exist_ok=True)
+            history = [{"step": step, "train_loss": 1 / step, "validation_accuracy": accuracy} for step in (1, 2)]
+            content = results(setting, seed, accuracy, history=history, tokens_per_second=1000 + seed)
+            (run / "all_results.json").write_text(json.dumps(content), encoding="utf-8")
+    return folder
+
+
+def test_seeds_are_a_row_with_a_paired_test(runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folders = [str(runs / setting / f"seed-{seed}") for setting in ACCURACIES for seed in range(3)]
+    assert main([*folders, "--output_dir", str(tmp_path / "out")]) == 0
+    table = capsys.readouterr().out
+    assert table == (tmp_path / "out" / "table.md").read_text(encoding="utf-8")
+    first, second = ACCURACIES.values()
+    assert f"| a | {100 * np.mean(first):.2f} ± {100 * np.std(first, ddof=1):.2f} | " in table
+    assert " | 3 | 2,078,703 | 1,001 | 1.5 |" in table
+    expected = stats.ttest_rel(second, first)
+    low, high = (100 * end for end in expected.confidence_interval())
+    assert f"| b | validation.accuracy | -2.33 [{low:+.2f}, {high:+.2f}] | – | {expected.pvalue:.4f} |" in table
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {"table.md", "plot.png", "plot.svg"}
+
+
+def test_models_are_compared_on_the_same_examples(
+    runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    examples = pairs("validation")[:30]
+    dev = tmp_path / "dev.jsonl"
+    rows = [
+        {"sentence1": pair["premise"], "sentence2": pair["hypothesis"], "gold_label": NLI_LABELS[pair["label"]]}
+        for pair in examples
+    ]
+    dev.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    folders = [runs / setting / "seed-0" for setting in ACCURACIES]
+    assert main([*map(str, folders), "--labelled", str(dev), "--output_dir", str(tmp_path / "out")]) == 0
+    inputs = [{"text": row["sentence1"], "text_pair": row["sentence2"]} for row in rows]
+    predicted = [
+        [answer["label"] for answer in pipeline("text-classification", str(folder))(inputs)] for folder in folders
+    ]
+    right = np.array([[row["gold_label"] == one for row, one in zip(rows, of, strict=True)] for of in predicted])
+    table = capsys.readouterr().out
+    difference = 100 * (right[1].mean() - right[0].mean())
+    assert f"| b | dev.jsonl.accuracy | {difference:+.2f} [" in table
+    with (tmp_path / "out" / "differing.csv").open(encoding="utf-8", newline="") as file:
+        header, *differing = csv.reader(file)
+    assert header == ["text", "text_pair", "label", "a", "b"]
+    assert differing == [
+        [row["sentence1"], row["sentence2"], row["gold_label"], first, second]
+        for row, first, second in zip(rows, *predicted, strict=True)
+        if first != second
+    ]
+    assert differing
+
+
+def test_what_cannot_be_compared_is_one_sentence(runs: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    a, b = (runs / setting / "seed-0" for setting in ACCURACIES)
+    mistakes: list[tuple[list[object], str]] = [
+        ([a, runs], "has no all_results.json: give folders of finished runs."),
+        ([a, a], "are one run twice, with seed 0: leave one out."),
+        ([a, runs / "a" / "seed-1"], "All these runs differ in their seed alone"),
+        ([a, b, "--metric", "accuracy"], "No run has a metric 'accuracy': name its split too"),
+        ([a, b, "--labelled", "no.csv"], "There is no file no.csv"),
+    ]
+    for words, message in mistakes:
+        assert main([*map(str, words), "--output_dir", str(tmp_path / "out")]) == 2
+        assert message in caplog.messages[-1]
+    assert not (tmp_path / "out").exists()
