@@ -158,14 +158,15 @@ def _choose_column(name: str, column: str | None, columns: Sequence[str]) -> str
         return column or columns[0]
     if COLUMN not in columns:
         raise ValueError(
-            f"{name} has the columns {', '.join(columns) or 'none'}: say with --text_column which holds the sentences."
+            f"{name} has the columns {', '.join(columns) or 'none':.500}: say with --text_column which holds the "
+            "sentences."
         )
     return COLUMN
 
 
 def _suggest(name: str, names: Sequence[str]) -> str:
     near = difflib.get_close_matches(name, names, n=1)
-    found = ", ".join(names) or "none"
+    found = f"{', '.join(names) or 'none':.500}"
     return f": it has {found}; did you mean {near[0]!r}?" if near else f": it has {found}."
 
 
@@ -173,5 +174,5 @@ def _sentence(value: Any, location: str) -> str:
     if value is None:
         return ""
     if not isinstance(value, str):
-        raise ValueError(f"{location}: {value!r} is no text: fix the row or name another column.")
+        raise ValueError(f"{location}: {value!r:.80} is no text: fix the row or name another column.")
     return value

@@ -20,7 +20,9 @@ def plain_label(value: object, location: str) -> bool | int | float | str | None
     if isinstance(value, str):
         text = value.strip()
         if not text.isprintable():
-            raise ValueError(f"{location}: the label {value!r} has characters that no name should have; fix this row")
+            raise ValueError(
+                f"{location}: the label {value!r:.80} has characters that no name should have; fix this row"
+            )
         return text or None
     if isinstance(value, bool | int | float):
         return value
@@ -69,6 +71,6 @@ def class_index(value: object, names: Sequence[str], location: str) -> int | Non
     if name in map(str, range(len(names))):
         return int(name)
     raise ValueError(
-        f"{location}: the label {value!r} is unknown; it must be one of {', '.join(names)}, 0 to {len(names) - 1}, or "
-        "- or -1 for an example without a label"
+        f"{location}: the label {value!r:.80} is unknown; it must be one of {', '.join(names)}, 0 to {len(names) - 1}, "
+        "or - or -1 for an example without a label"
     )

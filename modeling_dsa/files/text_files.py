@@ -34,11 +34,11 @@ def read_texts(paths: Sequence[Path], columns: Sequence[str] = ()) -> list[str]:
         for location, row in read_rows(path, columns or None):
             if not columns:
                 raise ValueError(
-                    f"{path} has the columns {', '.join(row)}: say with --text_columns which hold the texts."
+                    f"{path} has the columns {', '.join(row):.500}: say with --text_columns which hold the texts."
                 )
             for value in row.values():
                 if value is not None and not isinstance(value, str):
-                    raise ValueError(f"{location}: {value!r} is no text: fix the row or name another column.")
+                    raise ValueError(f"{location}: {value!r:.80} is no text: fix the row or name another column.")
                 if value:
                     texts.append(value)
     return texts
@@ -120,7 +120,7 @@ def open_parquet(path: Path) -> Iterator[Any]:
     with _open(path) as file:
         try:
             yield parquet.ParquetFile(file)
-        except (pyarrow.ArrowException, OSError) as error:  # damaged pages are an OSError without a name
+        except (pyarrow.ArrowException, OSError, UnicodeDecodeError) as error:  # damaged pages have no name
             raise ValueError(f"{path} is a broken Parquet file: write or download it again.") from error
 
 
@@ -249,10 +249,10 @@ def _wanted(location: str, columns: Sequence[str] | None, there: Sequence[str]) 
     """The columns to read of those that are there, of which no two may have one name."""
     repeated = _repeated([name for name in there if name])  # tables end in empty columns without a name
     if repeated is not None:
-        raise ValueError(f"{location} has the column {repeated!r} twice: rename or remove one.")
+        raise ValueError(f"{location} has the column {repeated!r:.80} twice: rename or remove one.")
     for column in columns or ():
         if column not in there:
-            raise ValueError(f"{location} has no column {column!r}: it has {', '.join(there) or 'none'}.")
+            raise ValueError(f"{location} has no column {column!r}: it has {', '.join(there) or 'none':.500}.")
     return there if columns is None else columns
 
 

@@ -105,7 +105,7 @@ def _found_columns(path: Path, row: Mapping[str, Any], *, pairs: bool) -> Sequen
     if len(found) != 1:
         holds = "the pairs of texts" if pairs else "the texts"
         raise ValueError(
-            f"{path} has the columns {', '.join(row) or 'none'}: say with --text_column which hold {holds}."
+            f"{path} has the columns {', '.join(row) or 'none':.500}: say with --text_column which hold {holds}."
         )
     return found[0]
 
@@ -127,5 +127,5 @@ def _line_texts(lines: Iterator[tuple[str, str]], *, pairs: bool) -> Iterator[Te
 
 def _checked(value: Any, location: str) -> str:
     if not isinstance(value, str) or not value.strip():
-        raise ValueError(f"{location}: {value!r} is no text to classify: fix or remove it.")
+        raise ValueError(f"{location}: {value!r:.80} is no text to classify: fix or remove it.")
     return value

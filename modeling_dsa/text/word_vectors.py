@@ -100,7 +100,7 @@ def read_vectors(
             tqdm(total=size, desc=f"Reading {Path(name).name}", unit="B", unit_scale=True, disable=not progress) as bar,
         ):
             return _read(name, _chunks(read, position, bar), words, max_words)
-    except (EOFError, zlib.error, zipfile.BadZipFile, gzip.BadGzipFile) as error:
+    except (EOFError, NotImplementedError, zlib.error, zipfile.BadZipFile, gzip.BadGzipFile) as error:
         raise ValueError(f"{path} is damaged or cut off ({error}): download it again.") from error
 
 

@@ -245,7 +245,7 @@ def _agreed(names: Sequence[str], row: Row, location: str, meaning: Callable[[ob
     """The first of several names of one column that a row has; all that it has must mean the same."""
     there = [name for name in names if name in row]
     if not there:
-        raise ValueError(f"{location}: there is no column {' or '.join(names)}, only {', '.join(row)}")
+        raise ValueError(f"{location}: there is no column {' or '.join(names)}, only {', '.join(row):.500}")
     for other in there[1:]:
         if meaning(row[other]) != meaning(row[there[0]]):
             raise ValueError(

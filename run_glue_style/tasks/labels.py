@@ -62,7 +62,7 @@ class FoundClasses:
             return self.names.index(name)
         if name in (None, "-1"):
             return None
-        raise ValueError(f"{location}: the label {value!r} is none of the {len(self.names)} classes")
+        raise ValueError(f"{location}: the label {value!r:.80} is none of the {len(self.names)} classes")
 
 
 @dataclass(frozen=True)
@@ -89,5 +89,5 @@ class Numbers:
         """As in `Labels`."""
         number = as_number(value)
         if number is None:
-            raise ValueError(f"{location}: the label {value!r} is no number; fix or remove this row")
+            raise ValueError(f"{location}: the label {value!r:.80} is no number; fix or remove this row")
         return None if number == self.unlabelled else float(number)
