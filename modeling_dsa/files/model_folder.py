@@ -21,9 +21,11 @@ def read_config(source: str | PathLike[str]) -> dict[str, Any]:
 
     Raises:
         OSError: There is no such file, or the Hub cannot be reached.
-        ValueError: The file is not JSON, or that of a model of another family.
+        ValueError: The file is not JSON, or that of a model of another family, or the model's weights are said to lie
+            outside its folder.
     """
     path = _find_config(source)
+    _refuse_files_outside(path.with_name("model.safetensors.index.json"))
     try:
         config = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
@@ -62,6 +64,17 @@ def load_as_saved(source: str | PathLike[str]) -> "DSAPreTrainedModel":
     config = AutoConfig.from_pretrained(source)
     loader = AutoModelForSequenceClassification if config.is_classifier else AutoModel
     return cast("DSAPreTrainedModel", loader.from_pretrained(source, config=config))
+
+
+def _refuse_files_outside(index: Path) -> None:
+    """Refuse the index of weights in several files where it leads out of its folder."""
+    try:
+        names = json.loads(index.read_bytes())["weight_map"].values() if index.is_file() else ()
+        outside = [name for name in names if Path(name).is_absolute() or ".." in Path(name).parts]
+    except (ValueError, RecursionError, TypeError, KeyError, AttributeError) as error:
+        raise ValueError(f"{index} is no index of weights: save or download the model again.") from error
+    if outside:
+        raise ValueError(f"{index} names the file {outside[0]!r:.80}, which is outside the model's folder.")
 
 
 def find_file(source: str | PathLike[str], name: str) -> Path | None:

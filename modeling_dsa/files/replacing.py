@@ -21,6 +21,9 @@ def replaced_file(path: Path) -> Iterator[Path]:
     try:
         yield beside
         beside.replace(path)
+    except OSError as error:
+        _name_file(error, path)
+        raise
     finally:
         beside.unlink(missing_ok=True)
 
@@ -45,8 +48,17 @@ def filled_folder(folder: Path, last: str | None = None) -> Iterator[Path]:
             if entry.is_dir() and target.is_dir():
                 shutil.rmtree(target)
             entry.replace(target)
+    except OSError as error:
+        _name_file(error, folder)
+        raise
     finally:
         shutil.rmtree(beside, ignore_errors=True)
+
+
+def _name_file(error: OSError, path: Path) -> None:
+    """The error of a full disk names no file."""
+    if error.errno is not None and error.filename is None:
+        error.filename = str(path)
 
 
 def write_json(content: Any, path: Path) -> None:

@@ -9,6 +9,7 @@ import yaml
 
 from .files import CONFIGURATION
 
+_MOST_BRACKETS = 500
 _NULL = ("", "~", "null", "Null", "NULL")
 
 
@@ -92,6 +93,21 @@ class _RecipeLoader(yaml.BaseLoader):
         return super().construct_mapping(node, deep)
 
 
+def read_yaml(path: Path) -> str:
+    """The text of a YAML file.
+
+    Raises:
+        ValueError: It is not UTF-8, or has more brackets than anybody writes: PyYAML's time grows with their square.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} is not UTF-8: save it as UTF-8.") from error
+    if text.count("[") + text.count("{") > _MOST_BRACKETS:
+        raise ValueError(f"{path} has more than {_MOST_BRACKETS} lists and mappings in brackets: write fewer.")
+    return text
+
+
 def read_recipe(path: Path) -> dict[str, str | list[str] | None]:
     """Options of a recipe file: names of command-line options and their values as texts, None for `null`.
 
@@ -99,10 +115,10 @@ def read_recipe(path: Path) -> dict[str, str | list[str] | None]:
         ValueError: The file is not a YAML mapping of names to values or lists of values, or a name stands twice.
     """
     try:
-        recipe = yaml.load(path.read_text(encoding="utf-8"), _RecipeLoader)
+        recipe = yaml.load(read_yaml(path), _RecipeLoader)
     except RecursionError as error:
         raise ValueError(f"{path} is nested too deeply: it must map option names to values.") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except yaml.YAMLError as error:
         raise ValueError(f"{path} is not valid YAML: {' '.join(str(error).split())}") from error
     if not isinstance(recipe, dict) or not all(map(_is_value, recipe.values())):
         raise ValueError(f"{path} must map option names to values, such as 'learning_rate: 0.001'.")

@@ -81,10 +81,7 @@ class Checkpoints:
         try:
             self._accelerator.save_state(str(beside))
         except (OSError, RuntimeError, SafetensorError) as error:  # torch has no OSError for a full disk
-            raise OSError(
-                f"The checkpoint of step {step} cannot be written to {self.folder} ({one_line(error)}): free some "
-                "space there, and the same command resumes from the checkpoint before."
-            ) from error
+            raise _not_written(f"The checkpoint of step {step} cannot be written to {self.folder}", error) from error
         self._accelerator.wait_for_everyone()
         if self._accelerator.is_main_process:
             if self._best_hash is not None:
@@ -97,11 +94,18 @@ class Checkpoints:
                 shutil.rmtree(old)
 
     def save_best(self, tensors: Mapping[str, Tensor]) -> None:
-        """Write the best weights so far."""
+        """Write the best weights so far.
+
+        Raises:
+            OSError: They cannot be written, such as to a full disk.
+        """
         if self._accelerator.is_main_process:
-            with replaced_file(self.best) as beside:
-                save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, beside)
-                self._best_hash = file_hash(beside)
+            try:
+                with replaced_file(self.best) as beside:
+                    save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, beside)
+                    self._best_hash = file_hash(beside)
+            except (OSError, SafetensorError) as error:
+                raise _not_written(f"The best weights cannot be written to {self.best}", error) from error
         self._accelerator.wait_for_everyone()
 
     def load_best(self) -> dict[str, Tensor]:
@@ -158,6 +162,12 @@ class Checkpoints:
                     f"{ours.get(name)}. Give the same options to resume it, --overwrite_output_dir to start anew, or "
                     "another --output_dir."
                 )
+
+
+def _not_written(what: str, error: Exception) -> OSError:
+    return OSError(
+        f"{what} ({one_line(error)}): free some space there, and the same command resumes from the checkpoint before."
+    )
 
 
 def _step(checkpoint: Path) -> int:

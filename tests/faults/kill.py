@@ -34,7 +34,7 @@ from loopback_hub import LoopbackHub
 from small_encoders import many_sentences
 from small_models import randomize, small_config
 from small_repositories import save_system
-from small_runs import SMALL_SIZES, run_main, small_tokenizer, write_pair_files
+from small_runs import SMALL_SIZES, pairs, run_main, small_tokenizer, write_pair_files
 
 from modeling_dsa import DSAModel
 from modeling_dsa.cli.main import main as dsa
@@ -65,8 +65,8 @@ class Kind:
 
 def kinds(inputs: Path, hub: LoopbackHub) -> dict[str, Kind]:
     """All kinds of runs, on inputs that are written to a folder; one pushes to a Hub."""
-    pairs = write_pair_files(inputs, {"train": 120, "validation": 40, "test": 30}, 12)
-    options = pairs | SMALL_SIZES | {"setting": "dsa-single-snli", "num_train_epochs": 2, "evaluations_per_epoch": 2}
+    data = write_pair_files(inputs, {"train": 120, "validation": 40, "test": 30}, 12)
+    options = data | SMALL_SIZES | {"setting": "dsa-single-snli", "num_train_epochs": 2, "evaluations_per_epoch": 2}
     options |= {"per_device_train_batch_size": 16, "report_to": "none", "cpu": True, "average_decay": 0.9}
     model = save_system(inputs, "nli").folder
     (inputs / "sentences.txt").write_text("\n".join(many_sentences(400)) + "\n")
@@ -85,22 +85,24 @@ def kinds(inputs: Path, hub: LoopbackHub) -> dict[str, Kind]:
         "training in two processes": Kind(train, trained, processes=2),
         "encoding to shards": Kind(command(*encode, "--shard_size", "50"), files),
         "encoding to one file": Kind(command(*encode[:2], "OUT/vectors.npy", *encode[3:], "--overwrite"), files),
-        "distilling": Kind(_distil(inputs, sentences), distilled),
+        "distilling": Kind(_distil(inputs), distilled),
         "pushing": Kind(_push(model, hub), lambda folder: pushed(hub, folder)),
         "predicting": Kind(command("predict", str(model), str(texts), "--output", "OUT/answers.jsonl"), files),
     }
 
 
-def _distil(inputs: Path, sentences: str) -> Run:
-    """A run of which each writes its teacher's vectors, in six shards."""
+def _distil(inputs: Path) -> Run:
+    """A run that also writes its teacher's vectors, in six shards."""
     teacher_cache.SHARD_ROWS = 64
+    distinct = list(dict.fromkeys(row[column] for row in pairs("train") for column in ("premise", "hypothesis")))
+    (inputs / "distinct.txt").write_text("\n".join(distinct[:360]) + "\n")
     means = small_config(vocab_size=len(small_tokenizer()), embedding_size=24, encoder="none", pooling="mean")
     randomize(DSAModel(means)).save_pretrained(inputs / "teacher")
     small_tokenizer().save_pretrained(inputs / "teacher")
     sizes = {name: size for name, size in SMALL_SIZES.items() if name != "classifier_hidden_sizes"}
-    options = sizes | {"setting": "dsa-small", "embedding_size": 24, "texts": sentences, "teacher": inputs / "teacher"}
+    options = sizes | {"setting": "dsa-small", "embedding_size": 24, "teacher": inputs / "teacher"}
     options |= {"num_train_epochs": 2, "per_device_train_batch_size": 32, "validation_sentences": 40}
-    options |= {"report_to": "none", "cpu": True}
+    options |= {"report_to": "none", "cpu": True, "texts": inputs / "distinct.txt"}
 
     def run(folder: Path) -> int:
         places = {"output_dir": folder / "run", "cache_dir": folder / "teacher"}

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 import yaml
 
-from modeling_dsa.shipped.settings import suggestion
+from modeling_dsa.shipped.settings import read_yaml, suggestion
 
 Options = dict[str, str | list[str]]
 
@@ -69,15 +69,15 @@ class _File:
         self.path = path
 
     def refuse(self, node: yaml.Node, message: str) -> NoReturn:
-        raise ValueError(f"{self.path}, line {node.start_mark.line + 1}: {message}")
+        raise ValueError(f"{self.path}, line {node.start_mark.line + 1}: {message:.500}")
 
     def read(self) -> yaml.Node:
         try:
-            node = yaml.compose(self.path.read_text(encoding="utf-8"), yaml.SafeLoader)
+            node = yaml.compose(read_yaml(self.path), yaml.SafeLoader)
         except yaml.MarkedYAMLError as error:
             line = f", line {error.problem_mark.line + 1}" if error.problem_mark else ""
             raise ValueError(f"{self.path}{line}: this is not valid YAML: {error.problem}.") from error
-        except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
+        except (yaml.YAMLError, RecursionError) as error:
             raise ValueError(f"{self.path} is not valid YAML: {' '.join(str(error).split())}") from error
         if node is None:
             raise ValueError(f"{self.path} is empty: it must have {', '.join(_NEEDED)}.")

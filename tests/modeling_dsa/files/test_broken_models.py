@@ -8,12 +8,14 @@ from pathlib import Path
 
 import pytest
 import torch
+from huggingface_hub.errors import StrictDataclassError
 from safetensors.torch import load_file, save_file
 from small_repositories import save_system
 from transformers import AutoModel, AutoTokenizer
 
 from modeling_dsa.cli.main import main
 from modeling_dsa.encoding.encoder import SentenceEncoder
+from modeling_dsa.files.loading import load_model_and_tokenizer
 from modeling_dsa.handler import EndpointHandler
 from modeling_dsa.pipeline_dsa import SentenceEmbeddingPipeline
 
@@ -45,6 +47,13 @@ def pickle_weights(folder: Path) -> None:
     (folder / "model.safetensors").unlink()
 
 
+def lead_outside(folder: Path) -> None:
+    outside = folder.parent / "model.safetensors"
+    (folder / "model.safetensors").replace(outside)
+    index = {"metadata": {}, "weight_map": dict.fromkeys(load_file(outside), "../model.safetensors")}
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+
+
 DAMAGES: dict[str, tuple[Callable[[Path], None], str]] = {
     "missing": (lambda folder: change_weights(folder, lambda weights: weights.pop(WEIGHT)), f"lacks .*{WEIGHT}"),
     "NaN": (
@@ -64,6 +73,10 @@ DAMAGES: dict[str, tuple[Callable[[Path], None], str]] = {
         "needs more memory than this machine",
     ),
     "wider than memory": (lambda folder: change_config(folder, hidden_size=10**7), "hidden_size is 10,000,000"),
+    "two classes of one name": (
+        lambda folder: change_config(folder, id2label={"0": "a", "1": "a", "2": "b"}),
+        "id2label must have a text of its own for every class",
+    ),
     "endless layers": (lambda folder: change_config(folder, num_hidden_layers=10**7), "10,000 is the most"),
     "a pickle": (pickle_weights, "safetensors"),
     "tokens beyond the table": (add_token, r"tokenizer has ids up to 1000000, but the model's word table \d+ rows"),
@@ -116,11 +129,20 @@ def test_every_command_refuses_a_broken_model(
     assert {path.name for path in tmp_path.iterdir()} == {"model", "in.txt"}
 
 
+def test_weights_outside_the_folder_are_refused(whole: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "model"
+    shutil.copytree(whole, folder)
+    lead_outside(folder)
+    for load in (load_model_and_tokenizer, SentenceEncoder.from_pretrained):
+        with pytest.raises(ValueError, match=r"names the file '../model.safetensors', which is outside the model's"):
+            load(folder)
+
+
 def test_every_loader_refuses_a_broken_model(
     damaged: tuple[Path, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("transformers.dynamic_module_utils.HF_MODULES_CACHE", str(tmp_path / "modules"))
     folder, message = damaged
     for load in LOADERS.values():
-        with pytest.raises((ValueError, RuntimeError, OSError), match=message):
+        with pytest.raises((ValueError, RuntimeError, OSError, StrictDataclassError), match=message):
             load(folder)
