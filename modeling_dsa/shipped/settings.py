@@ -102,7 +102,7 @@ def read_yaml(path: Path) -> str:
     try:
         text = path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
-        raise ValueError(f"{path} is not UTF-8: save it as UTF-8.") from error
+        raise ValueError(f"{path} is not valid YAML: it is not UTF-8.") from error
     if text.count("[") + text.count("{") > _MOST_BRACKETS:
         raise ValueError(f"{path} has more than {_MOST_BRACKETS} lists and mappings in brackets: write fewer.")
     return text
