@@ -104,7 +104,7 @@ def read_yaml(path: Path) -> str:
     except UnicodeDecodeError as error:
         raise ValueError(f"{path} is not valid YAML: it is not UTF-8.") from error
     if text.count("[") + text.count("{") > _MOST_BRACKETS:
-        raise ValueError(f"{path} has more than {_MOST_BRACKETS} lists and mappings in brackets: write fewer.")
+        raise ValueError(f"{path} is nested too deeply, in more than {_MOST_BRACKETS} brackets: write fewer.")
     return text
 
 
