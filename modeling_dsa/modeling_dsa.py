@@ -374,7 +374,7 @@ class DSAModel(DSAPreTrainedModel):
         pooled = self.pooling(encoded, packing, labels)
 
         samples = self._sentence_vectors(pooled, shortcut, packing)  # (samples, batch, 1 or 2, width)
-        vectors = samples.mean(0)  # (batch, 1 or 2, width)
+        vectors = samples[0] if samples.shape[0] == 1 else samples.mean(0)  # (batch, 1 or 2, width)
         hidden_states = attentions = attentions_std = None
         if output_hidden_states:
             hidden_states = tuple(packing.unpack_tokens(hidden) for hidden in (*states, encoded))

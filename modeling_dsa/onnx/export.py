@@ -25,7 +25,8 @@ from modeling_dsa.modeling_dsa import DSAPreTrainedModel
 from modeling_dsa.poolings_dsa import POOLINGS
 from modeling_dsa.prediction.logits import score_function
 
-from .layers import ONNX_ENCODERS
+from .layers import ONNX_ENCODERS, ONNX_POOLINGS, RectangleWordShortcut
+from .packing import pack_for_onnx
 from .quantization import quantize as quantize_file
 from .session import FILE, INPUTS, METADATA, QUANTIZED_FILE, Arrays
 from .weights import weights_hash
@@ -92,9 +93,15 @@ class _Served(nn.Module):
     def __init__(self, model: DSAPreTrainedModel) -> None:
         super().__init__()
         self.model = copy.deepcopy(model)
-        base = self.model.base_model
+        base: Any = self.model.base_model
         if model.config.encoder in ONNX_ENCODERS:
             base.encoder = ONNX_ENCODERS[model.config.encoder](base.encoder)
+        if model.config.pooling in ONNX_POOLINGS:
+            base.pooling = ONNX_POOLINGS[model.config.pooling](base.pooling)
+        if base.shortcut is not None:
+            base.shortcut = RectangleWordShortcut(base.shortcut)
+        base._pack = lambda ids, mask, types, _: pack_for_onnx(model.config, ids, mask, types)
+        base._normalize = lambda encoded: _normalize(encoded) * model.config.token_norm
         self.vectors: list[Tensor] = []
         # A classifier does not return the vectors that it reads.
         base.register_forward_hook(self._keep)
@@ -116,6 +123,11 @@ class _Served(nn.Module):
         """Names of the outputs, in order."""
         second = ["second_pooler_output"] if self.model.config.sentences_per_example == 2 else []
         return [*(["logits"] if self.is_classifier else []), "pooler_output", *second]
+
+
+def _normalize(tokens: Tensor) -> Tensor:
+    """`F.normalize`, of which the exporter makes an operator that is slow. (N, d_c) -> (N, d_c)"""
+    return tokens / (tokens * tokens).sum(1, keepdim=True).clamp(min=1e-12).sqrt()
 
 
 def _hash(model: DSAPreTrainedModel) -> str:

@@ -1,6 +1,6 @@
-"""Encoders as an ONNX file computes them: the same weights and results, in operators that onnxruntime runs fast.
+"""Encoders and poolings as an ONNX file computes them: the same weights and results, by what onnxruntime runs fast.
 
-Each takes the place of the encoder of its name in a model that is exported, and reads its weights. They do not return
+Each takes the place of the one of its name in a model that is exported, and reads its weights. They do not return
 what lies between.
 """
 
@@ -11,6 +11,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from modeling_dsa.packing_dsa import Packing
+from modeling_dsa.pooled_dsa import Pooled
+
+from .packing import NEVER, RectanglePacking
 
 
 class _WindowLayer(nn.Module):
@@ -25,20 +28,23 @@ class _WindowLayer(nn.Module):
 
     def forward(self, tokens: Tensor, windows: dict[int, Tensor]) -> Tensor:
         """(tokens, in_channels) -> (tokens, out_channels)"""
-        seen = F.embedding(windows[self.kernel], tokens).flatten(1) if self.kernel > 1 else tokens
-        return F.leaky_relu(F.linear(seen, self.weight, self.bias), self.negative_slope)
+        if self.kernel > 1:
+            outside = tokens.new_zeros(1, tokens.shape[1])
+            tokens = F.embedding(windows[self.kernel], torch.cat([tokens, outside])).flatten(1)  # (tokens, k * width)
+        return F.leaky_relu(F.linear(tokens, self.weight, self.bias), self.negative_slope)
 
 
 def _windows(packing: Packing, kernels: set[int]) -> dict[int, Tensor]:
-    """The tokens that each token's window of each size sees; what is outside its sentence is number N. (N + 1, k)"""
-    sentences = F.pad(packing.sentence_of_token, (0, 1), value=-1)  # (N + 1,)
-    last = packing.sentence_of_token.shape[0]
+    """The tokens that each token's window of each size sees; what is outside its sentence is number N. (N, k)"""
+    sentences, reach = packing.sentence_of_token, max(kernels, default=1) // 2  # (N,)
+    beyond = sentences.new_full((reach, 1), -1)
+    around = torch.cat([beyond, sentences[:, None], beyond])  # (N + 2 * reach, 1)
+    number = torch.arange(sentences.shape[0])[:, None]  # (N, 1)
     windows = {}
     for kernel in kernels:
-        indices = torch.arange(last + 1)[:, None] + torch.arange(kernel) - kernel // 2
-        inside = indices.clamp(0, last)
-        is_outside = (indices < 0) | (sentences[inside] != sentences[:, None])
-        windows[kernel] = torch.where(is_outside, last, inside)
+        shifts = torch.arange(kernel) - kernel // 2
+        is_inside = F.embedding(number + (shifts + reach), around)[:, :, 0] == sentences[:, None]  # (N, k)
+        windows[kernel] = torch.where(is_inside, number + shifts, sentences.shape[0])
     return windows
 
 
@@ -69,16 +75,15 @@ class WindowDenseCNN(nn.Module):
         """(N, d_0) -> (N, d_c)"""
         branches = [cast(list[_WindowLayer], branch) for branch in self.branches]
         windows = _windows(packing, {layer.kernel for layers in branches for layer in layers} - {1})
-        padded = F.pad(tokens, (0, 0, 0, 1))  # (N + 1, d_0) the last is what stands outside a sentence
-        inside = F.pad(torch.ones_like(tokens[:, :1]), (0, 0, 0, 1))  # (N + 1, 1)
+        features = [[first(tokens, windows)] for first, *_ in branches]
+        # What depends on one token alone comes first: `quantization` looks it up.
         encoded = F.linear(tokens, self.compression[-1], self.bias)  # (N, d_c)
-        for number, (first, *layers) in enumerate(branches):
-            features = [first(padded, windows) * inside]
+        for number, (of_first,) in enumerate(features):
+            encoded = encoded + F.linear(of_first, self.compression[2 * number])
+        for number, (_first, *layers) in enumerate(branches):
             for layer in layers:
-                features.append(layer(torch.cat(features, dim=1), windows) * inside)
-            of_layers = torch.cat(features[1:], dim=1)
-            encoded = encoded + F.linear(features[0][:-1], self.compression[2 * number])
-            encoded = encoded + F.linear(of_layers[:-1], self.compression[2 * number + 1])
+                features[number].append(layer(torch.cat(features[number], dim=1), windows))
+            encoded = encoded + F.linear(torch.cat(features[number][1:], dim=1), self.compression[2 * number + 1])
         return F.leaky_relu(encoded, self.negative_slope), []
 
 
@@ -93,8 +98,7 @@ class WindowKimCNN(nn.Module):
         """(N, d_0) -> (N, d_c)"""
         layers = cast(list[_WindowLayer], self.layers)
         windows = _windows(packing, {layer.kernel for layer in layers} - {1})
-        padded = F.pad(tokens, (0, 0, 0, 1))  # (N + 1, d_0)
-        return torch.cat([layer(padded, windows) for layer in layers], dim=1)[:-1], []
+        return torch.cat([layer(tokens, windows) for layer in layers], dim=1), []
 
 
 class OnnxBiLSTM(nn.Module):
@@ -117,7 +121,7 @@ class OnnxBiLSTM(nn.Module):
         """(N, d_0) -> (N, d_c)"""
         rectangles = packing.rectangles()
         index, inside = rectangles[0]  # (sentences, tokens)
-        lengths = inside.sum(1).to(torch.int32)
+        lengths = inside.sum(1).clamp(min=1).to(torch.int32)  # the operator takes no empty sentence
         found: list[Tensor] = []
         for weights in self.layers:
             images = F.embedding(index.t(), self.layer_input(tokens, found))  # (tokens, sentences, width)
@@ -134,9 +138,56 @@ class OnnxBiLSTM(nn.Module):
         return found[-1], []
 
 
+class RectangleDynamicSelfAttention(nn.Module):
+    """[`DynamicSelfAttention`] in prediction: routing of all heads and sentences as three products of rectangles."""
+
+    def __init__(self, pooling: Any) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(pooling.projection.weight.detach()[:, :, 0])  # (m * d_o, d_c)
+        self.bias = pooling.projection.bias
+        self.iterations: int = pooling.iterations
+        self.scale: float = pooling.scale
+        self.negative_slope: float = pooling.negative_slope
+        # Which channels are a head's: products over all channels cost less here than a transposition by heads.
+        own = torch.eye(pooling.heads).repeat_interleave(pooling.head_size, dim=1)
+        self.own = nn.Parameter(own, requires_grad=False)  # (m, m * d_o)
+
+    def forward(self, tokens: Tensor, packing: RectanglePacking, *_: Any) -> Pooled:
+        """(N, d_c) -> vectors (1, U, m * d_o); attention weights are not returned."""
+        shape = packing.inside.shape  # (U, longest)
+        values = F.linear(packing.lay_out(tokens).flatten(0, 1), self.weight, self.bias)
+        values = F.leaky_relu(values, self.negative_slope).unflatten(0, shape)  # (U, longest, m * d_o)
+        inside = packing.inside[:, None].to(values.dtype)
+        # At first all heads alike. A sentence without tokens has the sum 0.
+        weights = inside / packing.lengths.clamp(min=1).to(values.dtype)[:, None, None]  # (U, 1, longest)
+        vectors = (weights @ values)[:, 0].tanh()  # (U, m * d_o)
+        logits = (inside - 1) * -NEVER  # (U, 1, longest)
+        for _iteration in range(self.iterations - 1):
+            logits = logits + (self.own * self.scale * vectors[:, None]) @ values.transpose(1, 2)  # (U, m, longest)
+            vectors = ((logits.softmax(2) * inside @ values) * self.own).sum(1).tanh()
+        return Pooled(vectors[None], [], packing)
+
+
+class RectangleWordShortcut(nn.Module):
+    """[`WordShortcut`]: its softmax and sum as one product of rectangles."""
+
+    def __init__(self, shortcut: Any) -> None:
+        super().__init__()
+        self.score = nn.Parameter(shortcut.score.detach()[None])  # (1, d_0)
+        self.projection: nn.Linear = shortcut.projection
+
+    def forward(self, tokens: Tensor, packing: RectanglePacking) -> Tensor:
+        """Word vectors (N, d_0) -> (U, out_size)"""
+        scores = packing.lay_out(F.linear(tokens, self.score)).transpose(1, 2)  # (U, 1, longest)
+        weights = scores.masked_fill(~packing.inside[:, None], NEVER).softmax(2)
+        added: Tensor = self.projection((weights @ packing.lay_out(tokens))[:, 0])
+        return added
+
+
 ONNX_ENCODERS: dict[str, type[nn.Module]] = {
     "dense_cnn": WindowDenseCNN,
     "kim_cnn": WindowKimCNN,
     "bilstm": OnnxBiLSTM,
     "residual_bilstm": OnnxBiLSTM,
 }
+ONNX_POOLINGS: dict[str, type[nn.Module]] = {"dynamic": RectangleDynamicSelfAttention}

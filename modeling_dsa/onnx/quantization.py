@@ -1,9 +1,12 @@
 """The int8 form of an ONNX file: 8 bits a weight, and fixed scales of the activations."""
 
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 import onnx
+from onnx import helper, numpy_helper
 from onnxruntime.quantization import (
     CalibrationDataReader,
     QuantFormat,
@@ -11,11 +14,17 @@ from onnxruntime.quantization import (
     quant_pre_process,
     quantize_static,
 )
+from onnxruntime.quantization.calibrate import create_calibrator
 from onnxruntime.quantization.onnx_model import ONNXModel
 
 from modeling_dsa.modeling_dsa import DSAPreTrainedModel
 
+from .folding import fold_tables
 from .session import INPUTS, Arrays
+
+LARGEST_TABLES = 48 << 20  # numbers of one byte each, so that a file is served in less than 150 MB
+QUANTIZED = ["MatMul", "Gemm", "Gather"]
+_COPYING = ("Gather", "Reshape", "Concat")
 
 
 class _RandomSentences(CalibrationDataReader):  # type: ignore[misc]  # has no types
@@ -40,62 +49,105 @@ class _RandomSentences(CalibrationDataReader):  # type: ignore[misc]  # has no t
 def quantize(model: DSAPreTrainedModel, file: Path, quantized: Path) -> None:
     """Write the int8 form of `file`, an ONNX file of `model`, to `quantized`.
 
-    Each matrix has a scale for each of its channels. Activations have fixed scales, from random sentences of the
-    model's own tokens, so that no sentence sees its batch; scales that are found while it runs would be those of a
-    whole batch.
+    What depends on one token alone is looked up in tables. Each matrix has a scale for each of its channels.
+    Activations have fixed scales, from random sentences of the model's own tokens, so that no sentence sees its batch;
+    scales that are found while it runs would be those of a whole batch.
     """
     prepared = quantized.with_name("prepared.onnx")
     quant_pre_process(file, prepared, skip_symbolic_shape=True)
-    graph = onnx.load(prepared).graph
+    with_tables = onnx.load(prepared)
+    fold_tables(with_tables, LARGEST_TABLES)
+    onnx.save(with_tables, prepared)
+    graph = with_tables.graph
     constants = {constant.name for constant in graph.initializer if len(constant.dims) == 2}
-    nodes = [
-        node.name
-        for node in graph.node
-        if node.op_type in ("MatMul", "Gemm", "Gather") and constants.intersection(node.input)
-    ]
+    nodes = [node for node in graph.node if node.op_type in QUANTIZED and constants.intersection(node.input)]
     quantize_static(
         prepared,
         quantized,
         _RandomSentences(model),
         QuantFormat.QDQ,
-        op_types_to_quantize=["MatMul", "Gemm", "Gather"],
-        nodes_to_quantize=nodes,
+        op_types_to_quantize=QUANTIZED,
+        nodes_to_quantize=[node.name for node in nodes],
         per_channel=True,
         activation_type=QuantType.QUInt8,
         weight_type=QuantType.QInt8,
-        extra_options={"CalibMovingAverage": True},  # a scale for one rare token would be too coarse for all others
+        extra_options={
+            "CalibMovingAverage": True,  # a scale for one rare token would be too coarse for all others
+            "OpTypesToExcludeOutputQuantization": ["MatMul", "Gemm"],  # what follows them is done in float32
+            "TensorQuantOverrides": _shared_ranges(with_tables, nodes, prepared, _RandomSentences(model)),
+        },
     )
     prepared.unlink()
     written = onnx.load(quantized)
-    _gather_bytes(written)
+    _move_bytes(written)
     onnx.helper.set_model_props(written, {entry.key: entry.value for entry in onnx.load(file).metadata_props})
     onnx.checker.check_model(written)
     onnx.save(written, quantized)
 
 
-def _gather_bytes(written: onnx.ModelProto) -> None:
-    """Round tokens before their windows are gathered and not after: the same numbers, gathered as bytes."""
-    graph = written.graph
-    maker = {output: node for node in graph.node for output in node.output}
-    readers: dict[str, list[onnx.NodeProto]] = {}
-    for node in graph.node:
-        for name in node.input:
-            readers.setdefault(name, []).append(node)
-    moved = set()
-    for quantize in graph.node:
-        reshape = maker.get(quantize.input[0]) if quantize.op_type == "QuantizeLinear" else None
-        gather = maker.get(reshape.input[0]) if reshape is not None and reshape.op_type == "Reshape" else None
-        if reshape is None or gather is None or gather.op_type != "Gather":
+def _shared_ranges(
+    model: onnx.ModelProto, nodes: Sequence[onnx.NodeProto], file: Path, batches: CalibrationDataReader
+) -> dict[str, list[dict[str, np.float32]]]:
+    """One range for all activations that hold copies of the same numbers, so that these are rounded once."""
+    maker = {output: node for node in model.graph.node for output in node.output}
+    groups: list[tuple[set[str], set[str]]] = []  # activations, and what they are copies of
+    for node in nodes:
+        if node.op_type == "Gather":
             continue
-        between = {gather.output[0], reshape.output[0]}
-        if any(len(readers[name]) > 1 for name in between):
+        activations, origins = {node.input[0]}, _origins(node.input[0], maker)
+        for group in [group for group in groups if group[1] & origins]:
+            groups.remove(group)
+            activations, origins = activations | group[0], origins | group[1]
+        groups.append((activations, origins))
+    calibrator = create_calibrator(
+        file, QUANTIZED, str(file.with_name("calibrated.onnx")), extra_options={"moving_average": True}
+    )
+    calibrator.collect_data(batches)
+    ranges = calibrator.compute_data().data
+    file.with_name("calibrated.onnx").unlink()
+    overrides: dict[str, list[dict[str, np.float32]]] = {}
+    for activations, origins in groups:
+        lowest, highest = zip(*(ranges[name].range_value for name in activations), strict=True)
+        shared = [{"rmin": np.min(lowest), "rmax": np.max(highest)}]
+        tables = {maker[name].input[0] for name in origins if name in maker and maker[name].op_type == "Gather"}
+        overrides |= dict.fromkeys(activations | tables, shared)
+    return overrides
+
+
+def _origins(name: str, maker: Mapping[str, onnx.NodeProto]) -> set[str]:
+    """The tensors whose numbers a tensor holds, laid out anew; a table's look-up is one."""
+    node = maker.get(name)
+    if node is None or node.op_type not in _COPYING or (node.op_type == "Gather" and node.input[0] not in maker):
+        return {name}
+    copied = node.input if node.op_type == "Concat" else node.input[:1]
+    return set().union(*(_origins(source, maker) for source in copied))
+
+
+def _move_bytes(written: onnx.ModelProto) -> None:
+    """Round tokens before they are laid out anew and not after: the same numbers, rounded once and copied as bytes."""
+    graph = written.graph
+    constants = {constant.name: numpy_helper.to_array(constant).tobytes() for constant in graph.initializer}
+    done: dict[tuple[str, ...], str] = {}
+    waiting = [node for node in graph.node if node.op_type == "QuantizeLinear"]
+    while waiting:
+        quantize = waiting.pop()
+        maker = {output: node for node in graph.node for output in node.output}
+        readers = Counter(name for node in graph.node for name in node.input)
+        moving = maker.get(quantize.input[0])
+        if moving is None or moving.op_type not in _COPYING or readers[moving.output[0]] > 1:
             continue
         (rounded,) = quantize.output
-        for reader in readers[rounded]:
-            reader.input[:] = [reshape.output[0] if name == rounded else name for name in reader.input]
-        quantize.input[0], gather.input[0] = gather.input[0], rounded
-        moved |= between
-    typed = [info for info in graph.value_info if info.name not in moved]  # they say float32
-    del graph.value_info[:]
-    graph.value_info.extend(typed)
+        copied = list(moving.input) if moving.op_type == "Concat" else [moving.input[0]]
+        graph.node.remove(quantize)
+        for number, name in enumerate(copied):
+            key = (name, *(constants[parameter] for parameter in quantize.input[1:]))
+            if key not in done:
+                done[key] = f"{name}_as_{rounded}"
+                earlier = helper.make_node("QuantizeLinear", [name, *quantize.input[1:]], [done[key]], name=done[key])
+                earlier.attribute.extend(quantize.attribute)
+                graph.node.append(earlier)
+                waiting.append(earlier)
+            moving.input[number] = done[key]
+        moving.output[0] = rounded
+    del graph.value_info[:]  # it says float32 of them
     ONNXModel(written).topological_sort()

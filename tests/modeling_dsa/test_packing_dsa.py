@@ -1,15 +1,18 @@
 """modeling_dsa.packing_dsa: which tokens make which sentence, and sums, softmaxes and rectangles over each."""
 
+from collections import Counter
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from small_models import PAD, SEP, join_pair, packing_of, pad_rows
+from small_models import EXAMPLE_PAIRS, PAD, SEP, join_pair, packing_of, pad_rows, small_config
 from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
 
-from modeling_dsa import packing_dsa
+from modeling_dsa import DSAForNLI, packing_dsa
 from modeling_dsa.packing_dsa import Packing, pack, split_pairs
 
 # Few different tokens, so that equal sentences are common.
@@ -274,3 +277,28 @@ def test_a_batch_of_no_columns_is_packed(deduplicate: bool) -> None:
     assert indices.shape == (0,)
     assert packing.sentence_of_example.shape == (2, 2)
     assert packing.unpack_tokens(torch.zeros(0, 5)).shape == (2, 0, 5)
+
+
+class Waits(TorchDispatchMode):
+    """Counts what makes a program wait for a GPU: numbers that it reads, and shapes that depend on the tokens."""
+
+    NAMES = ("_local_scalar_dense", "nonzero", "masked_select", "_unique2", "bincount", "repeat_interleave")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.counts: Counter[str] = Counter()
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        name = func.overloadpacket.__name__
+        is_mask = name == "index" and any(index is not None and index.dtype == torch.bool for index in args[1])
+        if name in self.NAMES or is_mask:
+            self.counts[name] += 1
+        return func(*args, **(kwargs or {}))
+
+
+def test_a_training_step_waits_three_times_for_a_gpu() -> None:
+    model = DSAForNLI(small_config(sentences_per_example=2)).train()
+    ids, mask = pad_rows([join_pair(*pair) for pair in EXAMPLE_PAIRS])
+    with Waits() as waits:
+        model(input_ids=ids, attention_mask=mask, labels=torch.zeros(len(ids), dtype=torch.long)).loss.backward()
+    assert waits.counts == {"nonzero": 2, "index": 1}
