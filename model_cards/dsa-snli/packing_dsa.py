@@ -318,6 +318,13 @@ def _pack_static_shapes(
     packed_index = offsets[segment] + position.flatten()  # (B * tokens,)
     number = torch.arange(batch * width, device=is_token.device)
     indices = torch.zeros_like(number).scatter(0, packed_index, number)  # of each packed token
+    if torch.onnx.is_in_onnx_export():  # ONNX has shapes that depend on the tokens: the rest is left out
+        count = offsets[-1].clamp(min=1).item()  # of the rest, one where there are no tokens
+        torch._check(count >= 1)
+        torch._check(count <= indices.shape[0])
+        indices = indices[:count]
+        lengths = torch.cat([lengths[:-1], (count - offsets[-1])[None]])
+        packed_index = packed_index.clamp(max=count - 1)
     packing = Packing(
         lengths=lengths,
         offsets=offsets,

@@ -25,7 +25,13 @@ from modeling_dsa.modeling_dsa import DSAPreTrainedModel
 from modeling_dsa.poolings_dsa import POOLINGS
 from modeling_dsa.prediction.logits import score_function
 
-from .layers import ONNX_ENCODERS, ONNX_POOLINGS, RectangleWordShortcut
+from .layers import (
+    ONNX_ENCODERS,
+    PACKED_ENCODERS,
+    PACKED_POOLINGS,
+    RectangleDynamicSelfAttention,
+    RectangleWordShortcut,
+)
 from .packing import pack_for_onnx
 from .quantization import quantize as quantize_file
 from .session import FILE, INPUTS, METADATA, QUANTIZED_FILE, Arrays
@@ -94,14 +100,16 @@ class _Served(nn.Module):
         super().__init__()
         self.model = copy.deepcopy(model)
         base: Any = self.model.base_model
-        if model.config.encoder in ONNX_ENCODERS:
-            base.encoder = ONNX_ENCODERS[model.config.encoder](base.encoder)
-        if model.config.pooling in ONNX_POOLINGS:
-            base.pooling = ONNX_POOLINGS[model.config.pooling](base.pooling)
-        if base.shortcut is not None:
-            base.shortcut = RectangleWordShortcut(base.shortcut)
-        base._pack = lambda ids, mask, types, _: pack_for_onnx(model.config, ids, mask, types)
-        base._normalize = lambda encoded: _normalize(encoded) * model.config.token_norm
+        config = model.config
+        if config.encoder in ONNX_ENCODERS:
+            base.encoder = ONNX_ENCODERS[config.encoder](base.encoder)
+        if config.encoder in PACKED_ENCODERS and config.pooling in PACKED_POOLINGS:
+            base._pack = lambda ids, mask, types, _: pack_for_onnx(config, ids, mask, types)
+            if config.pooling == "dynamic":
+                base.pooling = RectangleDynamicSelfAttention(base.pooling)
+            if base.shortcut is not None:
+                base.shortcut = RectangleWordShortcut(base.shortcut)
+        base._normalize = lambda encoded: _normalize(encoded) * config.token_norm
         self.vectors: list[Tensor] = []
         # A classifier does not return the vectors that it reads.
         base.register_forward_hook(self._keep)

@@ -36,16 +36,15 @@ class _WindowLayer(nn.Module):
 
 def _windows(packing: Packing, kernels: set[int]) -> dict[int, Tensor]:
     """The tokens that each token's window of each size sees; what is outside its sentence is number N. (N, k)"""
-    sentences, reach = packing.sentence_of_token, max(kernels, default=1) // 2  # (N,)
+    sentences, largest = packing.sentence_of_token, max(kernels, default=1)  # (N,)
+    reach = largest // 2
     beyond = sentences.new_full((reach, 1), -1)
     around = torch.cat([beyond, sentences[:, None], beyond])  # (N + 2 * reach, 1)
     number = torch.arange(sentences.shape[0])[:, None]  # (N, 1)
-    windows = {}
-    for kernel in kernels:
-        shifts = torch.arange(kernel) - kernel // 2
-        is_inside = F.embedding(number + (shifts + reach), around)[:, :, 0] == sentences[:, None]  # (N, k)
-        windows[kernel] = torch.where(is_inside, number + shifts, sentences.shape[0])
-    return windows
+    positions = torch.arange(largest)
+    is_inside = F.embedding(number + positions, around)[:, :, 0] == sentences[:, None]  # (N, largest)
+    windows = torch.where(is_inside, number + (positions - reach), sentences.shape[0])
+    return {kernel: windows[:, reach - kernel // 2 :][:, :kernel] for kernel in kernels}
 
 
 class WindowDenseCNN(nn.Module):
@@ -121,7 +120,7 @@ class OnnxBiLSTM(nn.Module):
         """(N, d_0) -> (N, d_c)"""
         rectangles = packing.rectangles()
         index, inside = rectangles[0]  # (sentences, tokens)
-        lengths = inside.sum(1).clamp(min=1).to(torch.int32)  # the operator takes no empty sentence
+        lengths = inside.sum(1).to(torch.int32)
         found: list[Tensor] = []
         for weights in self.layers:
             images = F.embedding(index.t(), self.layer_input(tokens, found))  # (tokens, sentences, width)
@@ -190,4 +189,6 @@ ONNX_ENCODERS: dict[str, type[nn.Module]] = {
     "bilstm": OnnxBiLSTM,
     "residual_bilstm": OnnxBiLSTM,
 }
-ONNX_POOLINGS: dict[str, type[nn.Module]] = {"dynamic": RectangleDynamicSelfAttention}
+# What reads no rectangles of the model's own packing, so that `RectanglePacking` can take its place.
+PACKED_ENCODERS = ("none", "dense_cnn", "kim_cnn")
+PACKED_POOLINGS = ("mean", "max", "static", "structured", "dynamic", "inner")

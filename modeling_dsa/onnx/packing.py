@@ -37,19 +37,15 @@ class RectanglePacking(Packing):
         """Packed tokens at their positions, and 0 outside. (N, width) -> (U, longest, width)"""
         return F.embedding(self.index, torch.cat([tokens, tokens.new_zeros(1, tokens.shape[1])]))
 
-    def rectangles(self) -> list[tuple[Tensor, Tensor]]:
-        """All sentences in one rectangle."""
-        return [(self.index.clamp(max=self.sentence_of_token.shape[0] - 1), self.inside)]
-
-    def pack_rectangles(self, rectangles: list[tuple[Tensor, Tensor]], values: list[Tensor]) -> Tensor:  # noqa: ARG002
-        """(U, longest, width) in a list -> (N, width)"""
+    def pack(self, laid_out: Tensor) -> Tensor:
+        """Undo `lay_out`. (U, longest, width) -> (N, width)"""
         index = self.sentence_of_token * self.inside.shape[1] + self.positions
-        return values[0].flatten(0, 1).index_select(0, index)
+        return laid_out.flatten(0, 1).index_select(0, index)
 
     def softmax(self, scores: Tensor) -> Tensor:
         """Softmax over the tokens of each sentence. (heads, N) -> (heads, N)"""
         laid_out = self.lay_out(scores.t()).masked_fill(~self.inside[:, :, None], NEVER)  # (U, longest, heads)
-        return self.pack_rectangles([], [laid_out.softmax(1)]).t()
+        return self.pack(laid_out.softmax(1)).t()
 
     def weighted_sum(self, weights: Tensor, values: Tensor) -> Tensor:
         """(heads, N), (heads, N, width) or, the same for all heads, (N, width) -> (heads, U, width)"""

@@ -127,20 +127,20 @@ def _move_bytes(written: onnx.ModelProto) -> None:
     """Round tokens before they are laid out anew and not after: the same numbers, rounded once and copied as bytes."""
     graph = written.graph
     constants = {constant.name: numpy_helper.to_array(constant).tobytes() for constant in graph.initializer}
-    done: dict[tuple[str, ...], str] = {}
+    done: dict[tuple[str | bytes, ...], str] = {}
     waiting = [node for node in graph.node if node.op_type == "QuantizeLinear"]
     while waiting:
         quantize = waiting.pop()
         maker = {output: node for node in graph.node for output in node.output}
         readers = Counter(name for node in graph.node for name in node.input)
         moving = maker.get(quantize.input[0])
+        (rounded,), scale = quantize.output, [constants[name] for name in quantize.input[1:]]
         if moving is None or moving.op_type not in _COPYING or readers[moving.output[0]] > 1:
             continue
-        (rounded,) = quantize.output
         copied = list(moving.input) if moving.op_type == "Concat" else [moving.input[0]]
         graph.node.remove(quantize)
         for number, name in enumerate(copied):
-            key = (name, *(constants[parameter] for parameter in quantize.input[1:]))
+            key = (name, *scale)
             if key not in done:
                 done[key] = f"{name}_as_{rounded}"
                 earlier = helper.make_node("QuantizeLinear", [name, *quantize.input[1:]], [done[key]], name=done[key])
