@@ -42,7 +42,7 @@ SYSTEMS: dict[str, dict[str, Any]] = {
     "three heads, three iterations": {"num_attention_heads": 3, "routing_iterations": 3},
     "three tokens": {"max_sentence_tokens": 3},
     "cosines": {"num_attention_heads": 2, "pair_features": ["cosine", "product"]},
-    **GRAPH_CASES,
+    **{name: changes for name, changes in GRAPH_CASES.items() if name != "residual"},  # "bilstm" is as hard to compile
     "shortcut": PROJECTION_CASES["shortcut"],  # a compiled case takes half a minute, and this one has the projection
     "variational, samples": {"pooling": "variational", "num_prediction_samples": 4, "num_training_samples": 3},
 }
@@ -259,7 +259,11 @@ def test_an_exported_model_is_the_same_at_other_shapes() -> None:
 @pytest.mark.parametrize(
     ("changes", "pairs"),
     [
-        *(pytest.param(changes, True, id=f"{name}, pairs") for name, changes in COMPILED.items()),
+        *(
+            pytest.param(changes, True, id=f"{name}, pairs")
+            for name, changes in COMPILED.items()
+            if name not in ("disan", "distance-san")  # their ONNX files are exported with such shapes
+        ),
         *(pytest.param(changes, False, id=f"{name}, sentences") for name, changes in OF_SENTENCES.items()),
     ],
 )
