@@ -13,13 +13,12 @@ import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_models import (
-    ENCODER_CASES,
     EXAMPLE_PAIRS,
     FIRST_TOKEN,
     PAD,
-    POOLING_CASES,
     PROJECTION_CASES,
     SEP,
+    SYSTEM_CASES,
     VOCABULARY,
     WITHOUT_WEIGHTS,
     join_pair,
@@ -57,25 +56,23 @@ CASES: dict[str, dict[str, Any]] = {
     "no hidden layer": {"classifier_hidden_sizes": []},
     "gated": {"pair_features": ["gated", "signed_difference"], "gated_size": 3, "num_attention_heads": 2},
     "no batch normalisation": {"classifier_batch_norm": False},
-    **ENCODER_CASES,
-    **POOLING_CASES,
+    **SYSTEM_CASES,
     **PROJECTION_CASES,
     "cosine of a projection": {**PROJECTION_CASES["projection"], "pair_features": ["cosine", "first"]},
-    "bilstm, structured": {**ENCODER_CASES["bilstm"], "pooling": "structured", "num_attention_heads": 2},
-    "kim_cnn, max": {**ENCODER_CASES["kim_cnn"], "pooling": "max", "normalize_tokens": False},
-    "bilstm, last, not normalised": {**POOLING_CASES["last"], "normalize_tokens": False},
+    "bilstm, structured": {**SYSTEM_CASES["bilstm"], "pooling": "structured", "num_attention_heads": 2},
+    "kim_cnn, max": {**SYSTEM_CASES["kim_cnn"], "pooling": "max", "normalize_tokens": False},
+    "bilstm, last, not normalised": {**SYSTEM_CASES["last"], "normalize_tokens": False},
     "no encoder, variational": {"encoder": "none", "pooling": "variational"},
     "three tokens, dynamic": {"max_sentence_tokens": 3},
-    "three tokens, variational by position": {**POOLING_CASES["variational by position"], "max_sentence_tokens": 3},
+    "three tokens, variational by position": {**SYSTEM_CASES["variational by position"], "max_sentence_tokens": 3},
 }
 POOLINGS: dict[str, dict[str, Any]] = {
     **{f"r={r} m={m}": {"routing_iterations": r, "num_attention_heads": m} for r in range(1, 6) for m in (1, 8)},
-    **ENCODER_CASES,
-    **POOLING_CASES,
+    **SYSTEM_CASES,
     **PROJECTION_CASES,
 }
 # One of each encoder, each pooling and what may follow it.
-SYSTEMS: dict[str, dict[str, Any]] = {"dynamic": {}, **ENCODER_CASES, **POOLING_CASES, **PROJECTION_CASES}
+SYSTEMS: dict[str, dict[str, Any]] = {"dynamic": {}, **SYSTEM_CASES, **PROJECTION_CASES}
 
 
 @cache
