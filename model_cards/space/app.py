@@ -7,6 +7,7 @@ separated by commas), and without any of these the models in the folders beside 
 from __future__ import annotations
 
 import argparse
+import json
 import logging
 import os
 from collections.abc import Sequence
@@ -15,7 +16,16 @@ from pathlib import Path
 from typing import Any
 
 import gradio as gr
-from reading import CannotRead, Reading, find_models, load_model, read, reads_pairs
+from reading import (
+    MOST_ROWS,
+    CannotRead,
+    Reading,
+    classify_table,
+    find_models,
+    load_model,
+    read,
+    reads_pairs,
+)
 
 from modeling_dsa.explanation.html import GRADIO_CSS, attention_html
 
@@ -36,6 +46,16 @@ PAGE_CSS = """
 .message { margin: 0; padding: 0.6rem 0.9rem; border-left: 4px solid var(--color-accent); border-radius: 0.3rem;
   background: var(--block-background-fill); color: var(--body-text-color); overflow-wrap: anywhere; }
 """
+# The page's address keeps what is read, by the model's name and not by its folder.
+_KEEP_STATE = """(model, text, text_pair) => {
+  const state = new URLSearchParams(location.search);
+  state.set("model", %s[model]);
+  for (const [name, value] of [["text", text], ["text_pair", text_pair]]) {
+    value && value.length <= 2000 ? state.set(name, value) : state.delete(name);
+  }
+  history.replaceState(null, "", "?" + state);
+}"""
+FILE_SECONDS = 3600  # that a file is kept
 ALL_HEADS = -1  # the choice beside the heads' own numbers
 
 
@@ -46,7 +66,7 @@ def build_page(models: Sequence[tuple[str, str]]) -> gr.Blocks:
         models: for each model its name in the list, and its folder or id; at least one.
     """
     names = {model: name for name, model in models}
-    page = gr.Blocks(analytics_enabled=False, title="Dynamic Self-Attention")
+    page = gr.Blocks(analytics_enabled=False, title="Dynamic Self-Attention", delete_cache=(600, FILE_SECONDS))
     with page:
         gr.Markdown(
             "# Where does it look?\n"
@@ -69,6 +89,15 @@ def build_page(models: Sequence[tuple[str, str]]) -> gr.Blocks:
         attention = gr.HTML(elem_id="attention", apply_default_css=False)
         pair_examples = gr.Examples(PAIRS, [first, second])
         sentence_examples = gr.Examples(SENTENCES, [first], visible=False)
+        with gr.Accordion("Many texts: a CSV file in, the same with classes out", open=False):
+            gr.Markdown(
+                f"At most {MOST_ROWS:,} rows, with a column `text`, or `premise` and `hypothesis` for pairs. "
+                "Files are deleted after an hour."
+            )
+            table = gr.File(label="CSV file", file_types=[".csv"], height=140)
+            table_button = gr.Button("Classify the file")
+            table_message = gr.HTML(elem_id="table-message", apply_default_css=False)
+            classified = gr.File(label="With classes", visible=False, height=80)
 
         def answer(
             model_id: str, text: str, text_pair: str, before: Reading | None, at: int | None, by: int | None
@@ -113,6 +142,26 @@ def build_page(models: Sequence[tuple[str, str]]) -> gr.Blocks:
                 attention: gr.HTML(_attention(found, at, by), visible=found.heads > 0),
             }
 
+        def answer_table(model_id: str, path: str | None) -> dict[Any, Any]:
+            """Classify the rows of a file."""
+            if path is None:
+                return {table_message: _message("Choose a CSV file first."), classified: gr.File(visible=False)}
+            output = Path(path).with_name("classified.csv")  # a folder of this file alone, which is deleted with it
+            try:
+                count = classify_table(*load_model(model_id), Path(path), output)
+            except (CannotRead, OSError, ValueError) as error:
+                return {table_message: _message(str(error)), classified: gr.File(visible=False)}
+            return {
+                table_message: _message(f"{count:,} rows are classified."),
+                classified: gr.File(str(output), visible=True),
+            }
+
+        def restore(request: gr.Request) -> tuple[str, str, str]:
+            """What the page's address says, so that a link leads back to what was read."""
+            asked = request.query_params
+            ids = {name: model_id for model_id, name in names.items()}
+            return ids.get(asked.get("model", ""), models[0][1]), asked.get("text", ""), asked.get("text_pair", "")
+
         typed = [model, first, second, reading, iteration, head]
         shown = [reading, classes, message, iteration, head, attention]
         laid_out = [first, second, pair_examples.dataset, sentence_examples.dataset]
@@ -123,9 +172,12 @@ def build_page(models: Sequence[tuple[str, str]]) -> gr.Blocks:
             "show_progress_on": [classes],
             "trigger_mode": "always_last",
         }
-        gr.on([page.load, model.change, button.click, first.submit, second.submit], **answering)
+        keeping = {"fn": None, "inputs": [model, first, second], "js": _KEEP_STATE % json.dumps(names)}
+        page.load(restore, None, [model, first, second]).then(**answering)
+        gr.on([model.input, button.click, first.submit, second.submit], **answering).then(**keeping)
         for examples in (pair_examples, sentence_examples):
-            examples.load_input_event.then(**answering)
+            examples.load_input_event.then(**answering).then(**keeping)
+        table_button.click(answer_table, [model, table], [table_message, classified])
         gr.on([iteration.input, head.input], _attention, [reading, iteration, head], attention, show_progress="hidden")
     return page
 

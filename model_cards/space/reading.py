@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
+from itertools import islice
 from pathlib import Path
 from typing import Any, cast
 
@@ -17,8 +18,15 @@ from transformers import (
 
 from modeling_dsa.explanation.attention import Scores, TextAttention, read_attention
 from modeling_dsa.files.model_folder import CONFIG, holds_model, read_config
+from modeling_dsa.modeling_dsa import DSAForSequenceClassification
+from modeling_dsa.prediction.answers import answers, csv_writer
+from modeling_dsa.prediction.logits import score_function
+from modeling_dsa.prediction.scores import label_scores
+from modeling_dsa.prediction.texts import open_texts
 
 LONGEST_TEXT = 2_000  # characters of a sentence that are read: a page is not for documents
+MOST_ROWS = 1_000  # of a table
+LARGEST_TABLE = 2 * 10**6  # bytes
 
 
 class CannotRead(ValueError):  # noqa: N818  (it is a sentence for whoever typed, not a fault)
@@ -117,6 +125,42 @@ def read(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, first: str,
     if not len(attentions[0].weights):
         notes.append(f"This model has no attention to show: pooling '{model.config.pooling}' does not weigh the words.")
     return Reading(_classes(cast(Scores, scores)), found, notes)
+
+
+def classify_table(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, table: Path, output: Path) -> int:
+    """Classify every row of a CSV and write them as a CSV with the labels and their probabilities.
+
+    Args:
+        model: What `load_model` gives.
+        tokenizer: Its tokenizer.
+        table: With a column `text`, or of pairs `premise` and `hypothesis`.
+        output: Where to write.
+
+    Returns:
+        How many rows there were.
+
+    Raises:
+        CannotRead: the file is too large or broken, has too many rows or no such columns, or a text is empty or too
+            long.
+    """
+    if table.stat().st_size > LARGEST_TABLE:
+        raise CannotRead(f"The file is larger than {LARGEST_TABLE // 10**6} MB: send a part of it.")
+    columns = ("premise", "hypothesis") if reads_pairs(model) else ("text",)
+    try:
+        texts = list(islice(open_texts(str(table), None, columns, pairs=len(columns) == 2), MOST_ROWS + 1))
+    except (ValueError, OSError) as error:
+        raise CannotRead(str(error).replace(str(table), table.name)) from error
+    if len(texts) > MOST_ROWS:
+        raise CannotRead(f"The file has more than {MOST_ROWS:,} rows: send a part of it.")
+    for number, text in enumerate(texts, start=1):
+        if max(map(len, [text] if isinstance(text, str) else text)) > LONGEST_TEXT:
+            raise CannotRead(f"Row {number} has a text of more than {LONGEST_TEXT:,} characters: shorten it.")
+    labels = [name for _, name in sorted(cast(dict[int, str], model.config.id2label).items())]
+    scores = label_scores(cast(DSAForSequenceClassification, model), tokenizer, texts)
+    kind = score_function(model.config.problem_type, len(labels))
+    with output.open("w", encoding="utf-8", newline="") as file:
+        csv_writer(file)(answers(texts, scores, labels, kind))
+    return len(texts)
 
 
 def _classes(scores: Scores) -> dict[str, float] | float:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import csv
 import json
 import re
 import sys
@@ -16,7 +17,16 @@ import pytest
 import torch
 from huggingface_hub import RepoCard, SpaceCardData
 from playwright.sync_api import Browser, Dialog, Page, expect
-from reading import LONGEST_TEXT, CannotRead, find_models, load_model, read
+from reading import (
+    LARGEST_TABLE,
+    LONGEST_TEXT,
+    MOST_ROWS,
+    CannotRead,
+    classify_table,
+    find_models,
+    load_model,
+    read,
+)
 from small_models import randomize
 from small_runs import SMALL_SIZES, small_tokenizer
 from space_browser import CHROMIUM, ROOT, chromium, running_space
@@ -102,6 +112,27 @@ def test_a_separator_in_a_text_is_no_word_and_padding_is_one_that_is_not_known(t
     assert (second.words, second.known) == (["[PAD]", "man"], [False, True])
     np.testing.assert_allclose(first.weights.sum(-1), 1, rtol=1e-5)
     np.testing.assert_allclose(second.weights.sum(-1), 1, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (
+            "premise,hypothesis\n" + "a man,two\n" * (MOST_ROWS + 1),
+            "The file has more than 1,000 rows: send a part of it.",
+        ),
+        ("premise,hypothesis\n" + "a" * (LONGEST_TEXT + 1) + ",b\n", "Row 1 has a text of more than 2,000 characters"),
+        ("premise,hypothesis\n" + "a" * LARGEST_TABLE + ",b\n", "The file is larger than 2 MB: send a part of it."),
+        ("premise\na man\n", "mine.csv has no column 'hypothesis': it has premise."),
+        ("premise,hypothesis\na man,\n", "mine.csv, line 2, column 'hypothesis': '' is no text to classify"),
+    ],
+)
+def test_a_table_that_cannot_be_read_is_refused(tmp_path: Path, content: str, message: str) -> None:
+    table = tmp_path / "mine.csv"
+    table.write_text(content, encoding="utf-8")
+    with pytest.raises(CannotRead, match=re.escape(message)):
+        classify_table(*load_model(str(make_pair_model(tmp_path / "model"))), table, tmp_path / "out.csv")
+    assert not (tmp_path / "out.csv").exists()
 
 
 def test_a_model_of_sentences_reads_the_first_text_only(tmp_path: Path) -> None:
@@ -349,6 +380,42 @@ def test_examples_are_typed_and_read(page: Page, models: dict[str, Path]) -> Non
     page.get_by_text("The plot is dull and the jokes are worse.").click()
     words = ["The", "plot", "is", "dull", "and", "the", "jokes", "are", "worse", "."]
     shown_weights(page, "Sentence, head 1, iteration 3 of 3", words)
+
+
+@needs_chromium
+@pytest.mark.slow
+def test_the_address_leads_back_to_what_was_read(page: Page, models: dict[str, Path]) -> None:
+    classify(page, PREMISE, HYPOTHESIS)
+    shown_weights(page, "Hypothesis, head 1, iteration 2 of 2", WORDS["Hypothesis"])
+    page.wait_for_function("location.search.includes('text_pair')")
+    page.reload()
+    shown_weights(page, "Hypothesis, head 1, iteration 2 of 2", WORDS["Hypothesis"])
+    assert page.get_by_label("Premise", exact=True).input_value() == PREMISE
+    page.get_by_label("Premise", exact=True).fill(PREMISE)
+    choose(page, "Model", models["sentences"])
+    named = f"new URLSearchParams(location.search).get('model') === {json.dumps(str(models['sentences']))}"
+    page.wait_for_function(named)
+    page.reload()
+    shown_weights(page, "Sentence, head 3, iteration 3 of 3", WORDS["Premise"])
+
+
+@needs_chromium
+@pytest.mark.slow
+def test_a_table_comes_back_with_classes(page: Page, models: dict[str, Path], tmp_path: Path) -> None:
+    table = tmp_path / "mine.csv"
+    table.write_text("premise,hypothesis\nA man sleeps,The man\nA dog,A cat\n", encoding="utf-8")
+    page.get_by_text("Many texts: a CSV file in").click()
+    page.locator("input[type=file]").set_input_files(table)
+    expect(page.get_by_text("mine.csv")).to_be_visible()
+    page.get_by_role("button", name="Classify the file").click()
+    expect(page.locator("#table-message")).to_have_text("2 rows are classified.")
+    with page.expect_download() as download:
+        page.locator("a[download='classified.csv']").click()
+    with Path(download.value.path()).open(encoding="utf-8", newline="") as file:
+        first, second = csv.DictReader(file)
+    assert (first["text"], second["text_pair"]) == ("A man sleeps", "A cat")
+    expected, _ = forward(models["pairs"], "A man sleeps", "The man")
+    assert {label: float(first[f"probabilities.{label}"]) for label in expected} == pytest.approx(expected, abs=1e-5)
 
 
 @needs_chromium
