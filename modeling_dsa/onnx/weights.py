@@ -7,6 +7,7 @@ from typing import BinaryIO
 import numpy as np
 
 _HALVES = ("F16", "BF16")
+_READ_AT_ONCE = 1 << 20  # bytes
 
 
 def weights_hash(file: BinaryIO) -> str:
@@ -23,7 +24,8 @@ def weights_hash(file: BinaryIO) -> str:
         stored = tensor["dtype"]
         digest.update(json.dumps([name, "F32" if stored in _HALVES else stored, tensor["shape"]]).encode())
         file.seek(8 + header_size + begin)
-        digest.update(_widened(file.read(end - begin), stored))
+        for start in range(begin, end, _READ_AT_ONCE):  # a word table is as large as all else that a session holds
+            digest.update(_widened(file.read(min(_READ_AT_ONCE, end - start)), stored))
     return digest.hexdigest()
 
 

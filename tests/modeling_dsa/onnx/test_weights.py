@@ -6,11 +6,16 @@ import pytest
 import torch
 from safetensors.torch import save
 
+from modeling_dsa.onnx import weights
 from modeling_dsa.onnx.weights import weights_hash
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
-def test_half_precision_has_the_hash_of_what_it_is_loaded_as(dtype: torch.dtype) -> None:
+def test_half_precision_has_the_hash_of_what_it_is_loaded_as(
+    dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(weights, "_READ_AT_ONCE", 64)  # bytes, of 700 and 1,400
+
     def hash_of(weight: torch.Tensor) -> str:
         return weights_hash(io.BytesIO(save({"weight": weight, "step": torch.tensor(3)})))
 
