@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 from safetensors.numpy import load_file, save_file
 from sklearn.metrics import accuracy_score
@@ -16,7 +17,7 @@ from transformers import AutoTokenizer, pipeline
 
 from modeling_dsa.encoding.encoder import SentenceEncoder
 from modeling_dsa.onnx.export import export_onnx
-from modeling_dsa.onnx.session import OnnxModel
+from modeling_dsa.onnx.session import METADATA, OnnxModel
 
 SHIPPED = Path(__file__).parents[3] / "model_cards" / "dsa-snli"
 SENTENCES = ["A man sleeps.", "", "The zqxv plays a guitar on the street.", "Nobody sings.", "man " * 70, "\ud800 man"]
@@ -79,7 +80,7 @@ def test_other_models(name: str, tmp_path: Path) -> None:
 def test_it_works_without_torch_and_transformers(exported: Saved) -> None:
     code = (
         "import json, sys; sys.modules['torch'] = sys.modules['transformers'] = None; "
-        "from modeling_dsa.onnx.session import OnnxModel; "
+        "from modeling_dsa.onnx.session import METADATA, OnnxModel; "
         f"print(json.dumps(OnnxModel.from_pretrained({str(exported.folder)!r}).classify({PAIRS!r})))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -111,6 +112,15 @@ def test_the_file_of_an_earlier_training_is_refused(exported: Saved, tmp_path: P
 def test_mistakes_are_told(exported: Saved, call: Any, error: str) -> None:
     with pytest.raises(ValueError, match=error):
         call(OnnxModel.from_pretrained(exported.folder))
+
+
+def test_a_file_of_an_earlier_version_is_told(exported: Saved, tmp_path: Path) -> None:
+    old, file = onnx.load(exported.folder / "onnx" / "model.onnx"), tmp_path / "model.onnx"
+    about = {name: value for name, value in json.loads(old.metadata_props[0].value).items() if name != "vocab_size"}
+    onnx.helper.set_model_props(old, {METADATA: json.dumps(about)})
+    onnx.save(old, file)
+    with pytest.raises(ValueError, match=r"model.onnx is of an earlier version: write it again by `dsa onnx FOLDER"):
+        OnnxModel(file, exported.folder / "tokenizer.json")
 
 
 def test_a_folder_without_a_file_is_told(tmp_path: Path) -> None:
