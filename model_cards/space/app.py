@@ -113,9 +113,7 @@ def build_page(models: Sequence[tuple[str, str]]) -> gr.Blocks:
             try:
                 loaded, tokenizer = load_model(model_id)
             except Exception as error:  # whatever a repository may hold, the page goes on and says what is wrong
-                logger.exception("The model %s cannot be loaded.", model_id)
-                reason = str(error).strip().partition("\n")[0]
-                return nothing | {message: _message(f"The model {names[model_id]} cannot be loaded. {reason}")}
+                return nothing | {message: _not_loaded(names[model_id], error)}
             pairs = reads_pairs(loaded)
             layout = {
                 first: gr.Textbox(label="Premise" if pairs else "Sentence"),
@@ -148,8 +146,12 @@ def build_page(models: Sequence[tuple[str, str]]) -> gr.Blocks:
                 return {table_message: _message("Choose a CSV file first."), classified: gr.File(visible=False)}
             output = Path(path).with_name("classified.csv")  # a folder of this file alone, which is deleted with it
             try:
-                count = classify_table(*load_model(model_id), Path(path), output)
-            except (CannotRead, OSError, ValueError) as error:
+                loaded = load_model(model_id)
+            except Exception as error:  # as above
+                return {table_message: _not_loaded(names[model_id], error), classified: gr.File(visible=False)}
+            try:
+                count = classify_table(*loaded, Path(path), output)
+            except ValueError as error:
                 return {table_message: _message(str(error)), classified: gr.File(visible=False)}
             return {
                 table_message: _message(f"{count:,} rows are classified."),
@@ -186,6 +188,12 @@ def _attention(found: Reading, iteration: int, head: int) -> str:
     if not found.iterations:
         return ""
     return attention_html(found.sentences, iteration, None if head == ALL_HEADS else head)
+
+
+def _not_loaded(name: str, error: Exception) -> gr.HTML:
+    logger.error("The model %s cannot be loaded.", name, exc_info=error)
+    reason = str(error).strip().partition("\n")[0]
+    return _message(f"The model {name} cannot be loaded. {reason}")
 
 
 def _message(text: str) -> gr.HTML:

@@ -1,6 +1,6 @@
 """The Space in a real browser: starts the page, opens headless Chromium, and takes the README's picture of it.
 
-python tests/space_browser.py [MODEL ...]
+python tests/support/space_browser.py [MODEL ...]
 """
 
 import os
@@ -87,4 +87,4 @@ def take_picture(url: str, path: Path) -> None:
 
 if __name__ == "__main__":
     with running_space(Path(os.devnull), *sys.argv[1:]) as address:
-        take_picture(address, ROOT / "docs" / "space.png")
+        take_picture(address, ROOT / "docs" / "pages" / "images" / "space.png")
