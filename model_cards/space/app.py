@@ -73,6 +73,7 @@ def build_page(models: Sequence[tuple[str, str]]) -> gr.Blocks:
             "Sentence classifiers with dynamic self-attention: what they decide, and how much attention each word gets."
         )
         reading = gr.State(None)
+        chosen = gr.State((0, ALL_HEADS))  # iteration and head, which the page may be slow to show
         with gr.Row():
             with gr.Column(scale=3, min_width=280):
                 model = gr.Dropdown(list(models), value=models[0][1], label="Model", filterable=False)
@@ -100,7 +101,7 @@ def build_page(models: Sequence[tuple[str, str]]) -> gr.Blocks:
             classified = gr.File(label="With classes", visible=False, height=80)
 
         def answer(
-            model_id: str, text: str, text_pair: str, before: Reading | None, at: int | None, by: int | None
+            model_id: str, text: str, text_pair: str, before: Reading | None, choice: tuple[int, int]
         ) -> dict[Any, Any]:
             """Read the text with the model, and fit the page to both; what was chosen stays chosen while it can."""
             nothing = {
@@ -125,12 +126,14 @@ def build_page(models: Sequence[tuple[str, str]]) -> gr.Blocks:
                 found = read(loaded, tokenizer, text, text_pair)
             except CannotRead as error:
                 return layout | nothing | {message: _message(str(error))}
-            if before is None or at is None or before.iterations != found.iterations:
+            at, by = choice
+            if before is None or before.iterations != found.iterations:
                 at = found.iterations - 1
-            if before is None or by is None or before.heads != found.heads:
+            if before is None or before.heads != found.heads:
                 by = ALL_HEADS
             return layout | {
                 reading: found,
+                chosen: (at, by),
                 classes: found.classes,
                 message: _message(" ".join(found.notes)),
                 iteration: gr.Radio(_numbered("", found.iterations), value=at, visible=found.iterations > 1),
@@ -164,8 +167,8 @@ def build_page(models: Sequence[tuple[str, str]]) -> gr.Blocks:
             ids = {name: model_id for model_id, name in names.items()}
             return ids.get(asked.get("model", ""), models[0][1]), asked.get("text", ""), asked.get("text_pair", "")
 
-        typed = [model, first, second, reading, iteration, head]
-        shown = [reading, classes, message, iteration, head, attention]
+        typed = [model, first, second, reading, chosen]
+        shown = [reading, chosen, classes, message, iteration, head, attention]
         laid_out = [first, second, pair_examples.dataset, sentence_examples.dataset]
         answering = {
             "fn": answer,
@@ -180,8 +183,18 @@ def build_page(models: Sequence[tuple[str, str]]) -> gr.Blocks:
         for examples in (pair_examples, sentence_examples):
             examples.load_input_event.then(**answering).then(**keeping)
         table_button.click(answer_table, [model, table], [table_message, classified])
-        gr.on([iteration.input, head.input], _attention, [reading, iteration, head], attention, show_progress="hidden")
+        gr.on(
+            [iteration.input, head.input],
+            _choose,
+            [reading, iteration, head],
+            [attention, chosen],
+            show_progress="hidden",
+        )
     return page
+
+
+def _choose(found: Reading, iteration: int, head: int) -> tuple[str, tuple[int, int]]:
+    return _attention(found, iteration, head), (iteration, head)
 
 
 def _attention(found: Reading, iteration: int, head: int) -> str:
