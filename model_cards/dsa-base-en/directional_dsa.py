@@ -76,22 +76,38 @@ class DirectionalSelfAttention(GradientCheckpointingLayer):
         return _in_blocks_of_tokens(attend, values.shape[1], values.numel())
 
 
+class ProjectingGate(nn.Module):
+    """S = W^S s, H = W^H x, F = sigmoid(S + H + b), F * S + (1 - F) * H: a gate between two projections."""
+
+    def __init__(self, in_size: int, size: int) -> None:
+        """Of contexts of width `size` and tokens of width `in_size`."""
+        super().__init__()
+        self.of_context = TokenConv1d(size, size, bias=False)  # W^S
+        self.of_token = TokenConv1d(in_size, size, bias=False)  # W^H
+        self.bias = nn.Parameter(torch.zeros(size))  # b
+
+    def forward(self, tokens: Tensor, contexts: Tensor) -> Tensor:
+        """x (N, in_size) and s (N, size) -> (N, size)"""
+        of_context, of_token = self.of_context(contexts), self.of_token(tokens)
+        gate = torch.sigmoid(of_context + of_token + self.bias)
+        fused: Tensor = gate * of_context + (1 - gate) * of_token
+        return fused
+
+
 class DistanceSelfAttention(GradientCheckpointingLayer):
     """One direction of the distance-based self-attention network: masked multi-head attention, a fusion gate and a
     position-wise feed-forward network.
 
     softmax(Q K^T / sqrt(d_k) + M_dir + alpha M_dis) V of each head with M_dis = -|i - j|, concatenated and projected to
-    s_j; S = W^S s, H = W^H x, F = sigmoid(S + H + b), u = F * S + (1 - F) * H; then u + W_2 ReLU(W_1 u). Layer
-    normalisation follows the gate and the residual. A token without any on that side has a context of 0.
+    s_j; u, what [`ProjectingGate`] makes of x and s; then u + W_2 ReLU(W_1 u). Layer normalisation follows the gate and
+    the residual. A token without any on that side has a context of 0.
     """
 
     def __init__(self, config: DSAConfigFields, in_size: int, size: int, *, backwards: bool) -> None:
         super().__init__()
         self.projection = TokenConv1d(in_size, 3 * size, bias=False)  # queries, keys, values
         self.output = TokenConv1d(size, size)
-        self.gate_of_context = TokenConv1d(size, size, bias=False)  # W^S
-        self.gate_of_token = TokenConv1d(in_size, size, bias=False)  # W^H
-        self.gate_bias = nn.Parameter(torch.zeros(size))
+        self.gate = ProjectingGate(in_size, size)
         self.gate_norm = nn.LayerNorm(size)
         self.expansion = TokenConv1d(size, config.feedforward_size)  # W_1
         self.reduction = TokenConv1d(config.feedforward_size, size)  # W_2
@@ -106,9 +122,7 @@ class DistanceSelfAttention(GradientCheckpointingLayer):
         contexts = [self._attend(projected[index], inside) for index, inside in rectangles]
         context = packing.pack_rectangles(rectangles, contexts or [projected[:, : projected.shape[1] // 3]])
         context = dropout(self.output(context), self.dropout_rate, self.training)  # (N, size)
-        of_context, of_token = self.gate_of_context(context), self.gate_of_token(tokens)
-        gate = torch.sigmoid(of_context + of_token + self.gate_bias)
-        fused = self.gate_norm(gate * of_context + (1 - gate) * of_token)  # (N, size)
+        fused = self.gate_norm(self.gate(tokens, context))  # (N, size)
         fed = dropout(self.reduction(F.relu(self.expansion(fused))), self.dropout_rate, self.training)
         normalised: Tensor = self.norm(fused + fed)
         return normalised

@@ -16,7 +16,7 @@ from transformers.utils.generic import ModelOutput, can_return_tuple
 
 from .compatibility_dsa import init
 from .configuration_dsa import DSAConfig
-from .directional_dsa import DistanceSelfAttention
+from .directional_dsa import ProjectingGate
 from .encoders_dsa import ENCODERS, DenseCNN
 from .folding_dsa import FoldedDenseCNN
 from .layers_dsa import dropout
@@ -160,8 +160,8 @@ class DSAPreTrainedModel(PreTrainedModel):
             for layer in module.layers_from_zero():
                 init.zeros_(layer.weight)
             init.constant_(module.log_std.bias, INITIAL_LOG_STD)
-        elif isinstance(module, DistanceSelfAttention):
-            init.zeros_(module.gate_bias)
+        elif isinstance(module, ProjectingGate):
+            init.zeros_(module.bias)
         elif isinstance(module, GumbelTreeLSTM):
             init.normal_(module.query, std=0.01)
         elif isinstance(module, WordShortcut):  # at first the plain mean of the word vectors, as they are

@@ -15,10 +15,9 @@ import pytest
 import torch
 from safetensors.torch import load_file
 from small_models import (
-    ENCODER_CASES,
     EXAMPLE_PAIRS,
-    POOLING_CASES,
     PROJECTION_CASES,
+    SYSTEM_CASES,
     join_pair,
     pad_rows,
     randomize,
@@ -35,8 +34,7 @@ Batch = dict[str, Tensor]
 
 SYSTEMS: dict[str, dict[str, Any]] = {
     "dynamic": {},
-    **ENCODER_CASES,
-    **POOLING_CASES,
+    **SYSTEM_CASES,
     **PROJECTION_CASES,
     "variational, samples": {"pooling": "variational", "num_prediction_samples": 4, "num_training_samples": 3},
 }

@@ -210,9 +210,9 @@ def distance_attention(weights: Weights, config: DSAConfig, name: str, tokens: S
             ]
             contexts.append(weighted_sum(softmax(scores), values, len(query)))
         s = conv_linear(weights, f"{name}.output", torch.cat(contexts))
-        of_context = conv_linear(weights, f"{name}.gate_of_context", s)
-        of_token = conv_linear(weights, f"{name}.gate_of_token", token)
-        gate = (of_context + of_token + weights[f"{name}.gate_bias"]).sigmoid()
+        of_context = conv_linear(weights, f"{name}.gate.of_context", s)
+        of_token = conv_linear(weights, f"{name}.gate.of_token", token)
+        gate = (of_context + of_token + weights[f"{name}.gate.bias"]).sigmoid()
         u = layer_norm(weights, f"{name}.gate_norm", gate * of_context + (1 - gate) * of_token)
         expanded = conv_linear(weights, f"{name}.expansion", u).clamp(min=0)
         outputs.append(layer_norm(weights, f"{name}.norm", u + conv_linear(weights, f"{name}.reduction", expanded)))
