@@ -22,7 +22,7 @@ def _is_here(host: Any) -> bool:
     with suppress(ValueError):
         address = ipaddress.ip_address(host.partition("%")[0])
         return address.is_loopback or address.is_unspecified
-    return False
+    return bool(host == socket.getfqdn())  # torch's launcher looks itself up
 
 
 def _refuse_others(event: str, arguments: tuple[Any, ...]) -> None:
