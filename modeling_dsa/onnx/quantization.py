@@ -1,7 +1,6 @@
 """The int8 form of an ONNX file: 8 bits a weight, and fixed scales of the activations."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +13,6 @@ from onnxruntime.quantization import (
     quant_pre_process,
     quantize_static,
 )
-from onnxruntime.quantization.calibrate import create_calibrator
 from onnxruntime.quantization.onnx_model import ONNXModel
 
 from modeling_dsa.modeling_dsa import DSAPreTrainedModel
@@ -74,7 +72,6 @@ def quantize(model: DSAPreTrainedModel, file: Path, quantized: Path) -> None:
         extra_options={
             "CalibMovingAverage": True,  # a scale for one rare token would be too coarse for all others
             "OpTypesToExcludeOutputQuantization": ["MatMul", "Gemm"],  # what follows them is done in float32
-            "TensorQuantOverrides": _shared_ranges(with_tables, nodes, prepared, _RandomSentences(model)),
         },
     )
     prepared.unlink()
@@ -83,44 +80,6 @@ def quantize(model: DSAPreTrainedModel, file: Path, quantized: Path) -> None:
     onnx.helper.set_model_props(written, {entry.key: entry.value for entry in onnx.load(file).metadata_props})
     onnx.checker.check_model(written)
     onnx.save(written, quantized)
-
-
-def _shared_ranges(
-    model: onnx.ModelProto, nodes: Sequence[onnx.NodeProto], file: Path, batches: CalibrationDataReader
-) -> dict[str, list[dict[str, np.float32]]]:
-    """One range for all activations that hold copies of the same numbers, so that these are rounded once."""
-    maker = {output: node for node in model.graph.node for output in node.output}
-    groups: list[tuple[set[str], set[str]]] = []  # activations, and what they are copies of
-    for node in nodes:
-        if node.op_type == "Gather":
-            continue
-        activations, origins = {node.input[0]}, _origins(node.input[0], maker)
-        for group in [group for group in groups if group[1] & origins]:
-            groups.remove(group)
-            activations, origins = activations | group[0], origins | group[1]
-        groups.append((activations, origins))
-    calibrator = create_calibrator(
-        file, QUANTIZED, str(file.with_name("calibrated.onnx")), extra_options={"moving_average": True}
-    )
-    calibrator.collect_data(batches)
-    ranges = calibrator.compute_data().data
-    file.with_name("calibrated.onnx").unlink()
-    overrides: dict[str, list[dict[str, np.float32]]] = {}
-    for activations, origins in groups:
-        lowest, highest = zip(*(ranges[name].range_value for name in activations), strict=True)
-        shared = [{"rmin": np.min(lowest), "rmax": np.max(highest)}]
-        tables = {maker[name].input[0] for name in origins if name in maker and maker[name].op_type == "Gather"}
-        overrides |= dict.fromkeys(activations | tables, shared)
-    return overrides
-
-
-def _origins(name: str, maker: Mapping[str, onnx.NodeProto]) -> set[str]:
-    """The tensors whose numbers a tensor holds, laid out anew; a table's look-up is one."""
-    node = maker.get(name)
-    if node is None or node.op_type not in _COPYING or (node.op_type == "Gather" and node.input[0] not in maker):
-        return {name}
-    copied = node.input if node.op_type == "Concat" else node.input[:1]
-    return set().union(*(_origins(source, maker) for source in copied))
 
 
 def _move_bytes(written: onnx.ModelProto) -> None:
