@@ -54,6 +54,7 @@ class Pooling(nn.Module):
         description: What a sentence's vector is, for the model card.
         has_latent: Whether its attention comes from a latent variable, so that `config.latent` counts.
         has_heads: Whether it has attention heads.
+        has_attention: Whether it says how much of each token a vector takes.
         needs_states: Whether it takes the states of a recurrent encoder.
         is_unrolled: Whether its steps are as many as the longest sentence has tokens, so that no graph holds them.
     """
@@ -61,6 +62,7 @@ class Pooling(nn.Module):
     description: ClassVar[str]
     has_latent: ClassVar[bool] = False
     has_heads: ClassVar[bool] = True
+    has_attention: ClassVar[bool] = True
     needs_states: ClassVar[bool] = False
     is_unrolled: ClassVar[bool] = False
 

@@ -21,7 +21,7 @@ class GumbelTreeLSTM(Pooling):
     """
 
     description = "the root of a tree over its words, whose shape the model chooses (Gumbel Tree-LSTM)"
-    has_heads = False
+    has_heads = has_attention = False
     is_unrolled = True
 
     def __init__(self, config: DSAConfigFields, in_size: int) -> None:

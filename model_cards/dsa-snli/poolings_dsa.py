@@ -174,7 +174,7 @@ class LastPooling(Pooling):
     """The last state of each direction of a BiLSTM: forwards at the last token, backwards at the first."""
 
     description = "the last states of the LSTM"
-    has_heads = False
+    has_heads = has_attention = False
     needs_states = True
 
     def forward(self, tokens: Tensor, packing: Packing, classes: Tensor | None = None) -> Pooled:

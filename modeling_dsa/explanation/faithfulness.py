@@ -19,6 +19,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from modeling_dsa.batching_dsa import Text
 from modeling_dsa.modeling_dsa import DSAForSequenceClassification
+from modeling_dsa.poolings_dsa import POOLINGS
 from modeling_dsa.prediction.logits import score_function
 from modeling_dsa.variational_dsa import without_samples
 
@@ -88,7 +89,7 @@ def check_model(model: PreTrainedModel) -> None:
         raise ValueError(
             f"{model.name_or_path} gives no classes, so there is no decision to explain: give a classifier."
         )
-    if config.pooling == "last":
+    if not POOLINGS[config.pooling].has_attention:
         raise ValueError(f"Pooling '{config.pooling}' has no attention over the tokens to measure.")
 
 

@@ -12,6 +12,8 @@ from matplotlib.figure import Figure
 from scipy.spatial.distance import jensenshannon
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from modeling_dsa.poolings_dsa import POOLINGS
+
 from .attention import TextAttention, read_attention
 
 Numbers = npt.NDArray[np.float64]
@@ -106,8 +108,8 @@ def head_profiles(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, se
     Raises:
         ValueError: The pooling has no attention, or no sentence has two words.
     """
-    if model.config.pooling == "last":
-        raise ValueError("Pooling 'last' has no attention over the tokens to sum up.")
+    if not POOLINGS[model.config.pooling].has_attention:
+        raise ValueError(f"Pooling '{model.config.pooling}' has no attention over the tokens to sum up.")
     # The encoder alone: what a classifier would say of half a pair is of no interest.
     read = [
         read_attention(cast(PreTrainedModel, model.base_model), tokenizer, sentence)[0][0] for sentence in sentences
