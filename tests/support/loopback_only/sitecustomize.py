@@ -36,5 +36,6 @@ def _refuse_others(event: str, arguments: tuple[Any, ...]) -> None:
         raise NetworkAccessError(f"{event} asks for {host}: tests reach 127.0.0.1 alone.")
 
 
-if sys.orig_argv[1:3] != ["-m", "pip"]:
+# pip starts itself again, as a file, where it builds a package.
+if sys.orig_argv[1:3] != ["-m", "pip"] and not any("__pip-runner__" in word for word in sys.orig_argv[:4]):
     sys.addaudithook(_refuse_others)
