@@ -124,7 +124,7 @@ def test_mistake_of_a_run_is_passed_on_with_its_name(tmp_path: Path, command: li
     [
         ("--table ssst", "There is no table 'ssst'. Did you mean 'sst'?"),
         ("--table snli --row dsa-singel", "The table 'snli' has no row 'dsa-singel'. Did you mean 'dsa-single'?"),
-        ("--table snli --row vsam-fnc1x", "has no row 'vsam-fnc1x'. There are: bilstm-attention, "),
+        ("--table snli --row vsam-fnc1x", "has no row 'vsam-fnc1x'. There are: bilstm-inner-attention, "),
         ("--table snli --seeds 0", "--seeds must be at least 1, got 0."),
         ("--table sst", "needs data: give --data_dir, a folder with train.txt, dev.txt, test.txt."),
         ("--table fnc1 --vectors v.txt", "needs data: give --data_dir, a folder with train_stances.csv, "),
@@ -180,7 +180,9 @@ def test_runs_go_seed_by_seed_with_the_options_of_their_part(trees: Path) -> Non
 
 
 def test_options_of_a_quick_trial_come_before_those_of_the_command_line() -> None:
-    (run,) = plan_runs(read_published("snli"), ["structured"], 1, True, Path("x"), None, ["--max_train_steps", "9"])
+    (run,) = plan_runs(
+        read_published("snli"), ["bilstm-structured-5"], 1, True, Path("x"), None, ["--max_train_steps", "9"]
+    )
     assert run.arguments[-2:] == ["--max_train_steps", "9"]
     assert run.arguments.index("--max_train_steps") < len(run.arguments) - 2
 

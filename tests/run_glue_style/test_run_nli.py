@@ -339,7 +339,7 @@ def test_training_that_blows_up_stops_and_names_step_and_examples(
 def test_nothing_is_half_written_when_saving_fails_and_the_same_command_ends_the_run(
     tmp_path: Path, files: dict[str, Any], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def fail(*_: object) -> None:
+    def fail(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
     options = one_update(files, output_dir=tmp_path)
