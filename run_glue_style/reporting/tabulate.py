@@ -112,11 +112,11 @@ def table_of(folder: Path) -> str:
     return as_markdown(read_rows(folder)) if comparison is None else comparison.as_markdown()
 
 
-def main() -> None:
+def main(argv: Sequence[str] | None = None) -> None:
     """Read the command line and write the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, help="Folder of the runs.")
-    folder = parser.parse_args().folder
+    folder = parser.parse_args(argv).folder
     try:
         table, grid = table_of(folder), read_grid_table(folder)
         entropy = read_entropy(folder)

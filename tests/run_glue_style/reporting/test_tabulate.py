@@ -1,8 +1,6 @@
 """The table of several runs."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -10,7 +8,7 @@ from small_results import write_results
 
 from run_glue_style.reporting.comparison import Comparison
 from run_glue_style.reporting.published import read_published
-from run_glue_style.reporting.tabulate import as_markdown, read_rows, table_of, write_comparison
+from run_glue_style.reporting.tabulate import as_markdown, main, read_rows, table_of, write_comparison
 
 
 def test_rows_are_sorted_by_validation_accuracy_with_their_spread(tmp_path: Path) -> None:
@@ -25,19 +23,21 @@ def test_rows_are_sorted_by_validation_accuracy_with_their_spread(tmp_path: Path
 
 def test_the_command_writes_the_table(tmp_path: Path) -> None:
     write_results(tmp_path, "static", 0, 0.60)
-    subprocess.run([sys.executable, "-m", "run_glue_style.reporting.tabulate", str(tmp_path)], check=True)
+    main([str(tmp_path)])
     assert (tmp_path / "table.md").read_text(encoding="utf-8") == as_markdown(read_rows(tmp_path))
 
 
-def test_a_folder_of_a_paper_s_table_is_written_again_from_its_runs(tmp_path: Path) -> None:
+def test_a_folder_of_a_paper_s_table_is_written_again_from_its_runs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     write_results(tmp_path, "dsa-single-sst2", 0, 0.80)
     write_comparison(Comparison(read_published("sst"), read_rows(tmp_path), quick=True), tmp_path)
     first = (tmp_path / "table.md").read_text(encoding="utf-8")
     assert first == table_of(tmp_path)
     write_results(tmp_path, "dsa-single-sst2", 1, 0.82)
     (tmp_path / "plot.png").unlink()
-    command = [sys.executable, "-m", "run_glue_style.reporting.tabulate", str(tmp_path)]
-    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    main([str(tmp_path)])
+    printed = capsys.readouterr().out
     second = (tmp_path / "table.md").read_text(encoding="utf-8")
     assert second == table_of(tmp_path) == printed.removesuffix("\n")
     assert "| 79.00 |" in first
@@ -50,10 +50,9 @@ def test_a_folder_of_a_paper_s_table_is_written_again_from_its_runs(tmp_path: Pa
     }
 
 
-def test_an_empty_folder_is_a_mistake_with_one_sentence(tmp_path: Path) -> None:
+def test_an_empty_folder_is_a_mistake_with_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(ValueError, match="has no runs"):
         read_rows(tmp_path)
-    command = [sys.executable, "-m", "run_glue_style.reporting.tabulate", str(tmp_path)]
-    answer = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert answer.returncode == 2
-    assert "has no runs" in answer.stderr
+    with pytest.raises(SystemExit, match="2"):
+        main([str(tmp_path)])
+    assert "has no runs" in capsys.readouterr().err
