@@ -2,13 +2,12 @@
 
 import argparse
 import logging
-import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from modeling_dsa.files.replacing import replaced_file, write_json
-from modeling_dsa.files.shown_paths import without_folders
+from modeling_dsa.files.shown_paths import command_without_folders, without_folders
 
 if TYPE_CHECKING:
     from modeling_dsa.evaluation.models import EvaluatedModel
@@ -116,7 +115,7 @@ def run(arguments: argparse.Namespace) -> int:
         without_folders(arguments.model),
         hash_weights(arguments.model),
         model.library,
-        shlex.join(map(without_folders, shlex.split(arguments.command))),
+        command_without_folders(arguments.command),
         environment(),
         results,
     )

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from modeling_dsa.files.model_folder import read_config
 from modeling_dsa.files.replacing import replaced_file, write_json
+from modeling_dsa.files.shown_paths import command_without_folders, without_folders
 
 from .numbers import whole_number
 
@@ -152,10 +153,10 @@ def _measure_faithfulness(arguments: argparse.Namespace) -> int:
     model, tokenizer = load_model_and_tokenizer(arguments.model)
     check_model(model)
     report = faithfulness_report.FaithfulnessReport(
-        arguments.model,
+        without_folders(arguments.model),
         hash_weights(arguments.model),
         {"name": arguments.faithfulness.name, "sha256": file_hash(arguments.faithfulness)},
-        arguments.command,
+        command_without_folders(arguments.command),
         environment() | {"captum": version("captum")},
         faithfulness(cast(DSAForSequenceClassification, model), tokenizer, texts),
     )
@@ -193,7 +194,8 @@ def _show_heads(arguments: argparse.Namespace) -> int:
             write_json(profiles.as_json(), path)
         else:
             with replaced_file(path) as beside:
-                title = f"Heads of {arguments.model} on {profiles.sentences:,} sentences of {arguments.heads.name}"
+                model = without_folders(arguments.model)
+                title = f"Heads of {model} on {profiles.sentences:,} sentences of {arguments.heads.name}"
                 profiles.draw(title).savefig(beside, dpi=120, metadata={"Software": None})
         logger.info(f"The profiles are in {path}.")
     print(profiles.as_markdown())  # noqa: T201
@@ -217,7 +219,7 @@ def _show_vectors(arguments: argparse.Namespace) -> int:
     model, tokenizer = load_model_and_tokenizer(arguments.model)
     projection = project(sentences, weight_vectors(model, tokenizer, sentences.texts), arguments.method)
     for path in arguments.output:
-        write_projection(projection, arguments.model, path)
+        write_projection(projection, without_folders(arguments.model), path)
         logger.info(f"The vectors are in {path}.")
     print("; ".join(projection.axes))  # noqa: T201
     return 0

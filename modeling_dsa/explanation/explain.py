@@ -9,6 +9,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from modeling_dsa.files.loading import load_model_and_tokenizer
 from modeling_dsa.files.replacing import replaced_file
+from modeling_dsa.files.shown_paths import without_folders
 
 from .attention import Scores, TextAttention, read_attention
 from .html import explanation_html, explanation_page
@@ -23,7 +24,7 @@ class Explanation:
     """Where a model looks in a text or a pair. A notebook shows it in colour, and `print` as text.
 
     Attributes:
-        model: Folder or Hub id.
+        model: Folder, without the folders above it, or Hub id.
         texts: By name: `Sentence`, or `First sentence` and `Second sentence`.
         scores: What a classifier says.
     """
@@ -114,4 +115,4 @@ def explain(
     if scores is not None and pairs and text_pair is None and not holds_pair:
         raise ValueError("This model classifies pairs of sentences, but one was given: give the second too.")
     names = ["Sentence"] if text_pair is None else ["First sentence", "Second sentence"]
-    return Explanation(str(model.name_or_path), dict(zip(names, read, strict=True)), scores)
+    return Explanation(without_folders(str(model.name_or_path)), dict(zip(names, read, strict=True)), scores)

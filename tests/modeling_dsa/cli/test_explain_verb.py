@@ -34,7 +34,9 @@ def test_it_is_shown_here_or_written_to_files(
     texts = re.findall(r"<text[^>]*>([^<]+)</text>", svg.read_text(encoding="utf-8"))
     assert {"A", "man", "sleeps", "The", "zqxv", "First sentence, iteration 2 of 2"} <= set(texts)
     assert re.match(r"(entailment|neutral|contradiction) [\d.]+% · ", texts[0])
-    assert "zqxv" in html.read_text(encoding="utf-8")
+    page = html.read_text(encoding="utf-8")
+    assert "zqxv" in page
+    assert str(models) not in page  # it is handed on
 
 
 def test_it_reads_an_encoder_too(models: Path, tmp_path: Path) -> None:
