@@ -88,7 +88,13 @@ def test_interrupted_table_goes_on_and_is_not_made_twice(
     all_results = json.loads((run / "all_results.json").read_text("utf-8"))
     assert json.loads(record.read_text("utf-8")).items() < all_results.items()
     assert json.loads(gzip.decompress(run.with_suffix(".json.gz").read_bytes())) == all_results
-    assert {path.name for path in folder.iterdir()} == {"dsa-single-snli", "plot.png", "table.json", "table.md"}
+    assert {path.name for path in folder.iterdir()} == {
+        "dsa-single-snli",
+        "plot.png",
+        "plot.svg",
+        "table.json",
+        "table.md",
+    }
     table = (folder / "table.md").read_text("utf-8")
     assert table == table_of(folder) == printed.removesuffix("\n")
     assert "quick trial" in table.splitlines()[0]
