@@ -17,6 +17,7 @@ from lib.peers import Vectors
 from lib.records import Column, Record, Table, describe_machine, keep
 from lib.shipped import REPOSITORY
 from numpy.typing import NDArray
+from sklearn.preprocessing import normalize
 
 from modeling_dsa.encoding.encoder import SentenceEncoder
 from modeling_dsa.encoding.sources import open_sentences
@@ -35,16 +36,10 @@ TABLE = Table(
 
 
 def nearest(queries: Vectors, sentences: Vectors, own: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Indices of the ten sentences nearest to each query, by cosine, but for the query's own. (queries, 10)"""
-    cosines = normalized(queries) @ normalized(sentences).T  # (queries, sentences)
+    """Indices of the ten sentences nearest to each query, but for its own; vectors at length 1. (queries, 10)"""
+    cosines = queries @ sentences.T  # (queries, sentences)
     cosines[np.arange(len(own)), own] = -np.inf
     return np.argpartition(-cosines, NEAREST - 1, axis=1)[:, :NEAREST]
-
-
-def normalized(vectors: Vectors) -> Vectors:
-    """The vectors at length 1."""
-    lengths: Vectors = np.linalg.norm(vectors, axis=1, keepdims=True)
-    return vectors / lengths
 
 
 def recall(expected: NDArray[np.int64], found: NDArray[np.int64]) -> float:
@@ -70,9 +65,11 @@ def main(argv: Sequence[str] | None = None) -> None:
             teacher = load_teacher(arguments.teacher).encode(sentences, show_progress_bar=True)
         else:
             teacher = open_vectors(arguments.teacher_vectors).take(np.arange(len(sentences)))
+    teacher = normalize(teacher)  # (sentences, width)
     results = []
     for model in arguments.model:
-        student = SentenceEncoder.from_pretrained(model, device="cpu").encode(sentences)  # (sentences, width)
+        encoder = SentenceEncoder.from_pretrained(model, device="cpu")
+        student = normalize(encoder.encode(sentences))  # (sentences, width)
         if student.shape[1] != teacher.shape[1]:
             parser.error(f"{model} has vectors of {student.shape[1]} numbers, its teacher of {teacher.shape[1]}.")
         recalls = []
@@ -81,7 +78,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             own = among[: arguments.queries]
             expected, found = (nearest(teacher[own], vectors, own) for vectors in (teacher, student))
             recalls.append(recall(expected, found))
-        cosine = float((normalized(teacher) * normalized(student)).sum(axis=1).mean())
+        cosine = float((teacher * student).sum(axis=1).mean())
         name = Path(model).name
         results.append(
             {

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from modeling_dsa.files.optional_packages import optional_packages
 from modeling_dsa.files.replacing import replaced_file, write_json
 from modeling_dsa.files.shown_paths import command_without_folders, without_folders
 
@@ -85,12 +86,8 @@ def run(arguments: argparse.Namespace) -> int:
         raise ValueError("There is nothing to evaluate: give files with --similarity, --probe or --labelled.")
     if any(len(files) > 3 for files in arguments.probe):
         raise ValueError("--probe takes up to three files, TRAIN VALIDATION TEST: give it once for each task.")
-    try:
+    with optional_packages("Evaluation", "evaluation", "matplotlib", "scipy", "sklearn"):
         from modeling_dsa.evaluation import card, models, probes, report, similarity
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] not in ("matplotlib", "scipy", "sklearn"):
-            raise
-        raise ValueError(f'Evaluation needs {error.name}: pip install "dsa-transformers[evaluation]".') from error
     from modeling_dsa.files.card_sections import read_card
     from modeling_dsa.files.environment import environment
     from modeling_dsa.files.hashing import hash_weights
@@ -130,8 +127,9 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _similarity(model: "EvaluatedModel", files: "dict[Path, SimilarityPairs]") -> "list[Result]":
-    from modeling_dsa.evaluation.report import Result, describe_files
+    from modeling_dsa.evaluation.report import Result
     from modeling_dsa.evaluation.similarity import evaluate_similarity
+    from modeling_dsa.files.hashing import describe_files
 
     results = []
     for path, pairs in files.items():
@@ -143,7 +141,8 @@ def _similarity(model: "EvaluatedModel", files: "dict[Path, SimilarityPairs]") -
 
 def _probes(model: "EvaluatedModel", tasks: "list[tuple[list[Path], list[LabelledTexts]]]") -> "list[Result]":
     from modeling_dsa.evaluation.probes import probe
-    from modeling_dsa.evaluation.report import Result, describe_files
+    from modeling_dsa.evaluation.report import Result
+    from modeling_dsa.files.hashing import describe_files
 
     results = []
     for paths, files in tasks:
@@ -156,7 +155,8 @@ def _probes(model: "EvaluatedModel", tasks: "list[tuple[list[Path], list[Labelle
 
 def _classification(model: "EvaluatedModel", arguments: argparse.Namespace) -> "list[Result]":
     from modeling_dsa.evaluation.classification import classification_scores, read_classified
-    from modeling_dsa.evaluation.report import Result, describe_files
+    from modeling_dsa.evaluation.report import Result
+    from modeling_dsa.files.hashing import describe_files
 
     results: list[Result] = []
     if not arguments.labelled:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from modeling_dsa.files.model_folder import read_config
+from modeling_dsa.files.optional_packages import optional_packages
 from modeling_dsa.files.replacing import replaced_file, write_json
 from modeling_dsa.files.shown_paths import command_without_folders, without_folders
 
@@ -132,16 +133,12 @@ def _explain_text(arguments: argparse.Namespace) -> int:
 
 
 def _measure_faithfulness(arguments: argparse.Namespace) -> int:
-    try:
+    with optional_packages("--faithfulness", "explanation", "captum", "matplotlib", "scipy"):
         from modeling_dsa.explanation import faithfulness_report
         from modeling_dsa.explanation.faithfulness import check_model, faithfulness
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] not in ("captum", "matplotlib", "scipy"):
-            raise
-        raise ValueError(f'--faithfulness needs {error.name}: pip install "dsa-transformers[explanation]".') from error
     from modeling_dsa.files.card_sections import read_card, write_card
     from modeling_dsa.files.environment import environment
-    from modeling_dsa.files.hashing import file_hash, hash_weights
+    from modeling_dsa.files.hashing import describe_files, hash_weights
     from modeling_dsa.files.loading import load_model_and_tokenizer
     from modeling_dsa.modeling_dsa import DSAForSequenceClassification
 
@@ -155,7 +152,7 @@ def _measure_faithfulness(arguments: argparse.Namespace) -> int:
     report = faithfulness_report.FaithfulnessReport(
         without_folders(arguments.model),
         hash_weights(arguments.model),
-        {"name": arguments.faithfulness.name, "sha256": file_hash(arguments.faithfulness)},
+        describe_files([arguments.faithfulness])[0],
         command_without_folders(arguments.command),
         environment() | {"captum": version("captum")},
         faithfulness(cast(DSAForSequenceClassification, model), tokenizer, texts),
@@ -177,13 +174,9 @@ def _measure_faithfulness(arguments: argparse.Namespace) -> int:
 
 
 def _show_heads(arguments: argparse.Namespace) -> int:
-    try:
+    with optional_packages("--heads", "explanation", "matplotlib", "scipy", "sklearn"):
         from modeling_dsa.explanation.head_profiles import head_profiles
         from modeling_dsa.explanation.weight_vectors import read_sentences
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] not in ("matplotlib", "scipy", "sklearn"):
-            raise
-        raise ValueError(f'--heads needs {error.name}: pip install "dsa-transformers[explanation]".') from error
     from modeling_dsa.files.loading import load_model_and_tokenizer
 
     _check_extensions(arguments.output, (".json", ".png"))
@@ -203,13 +196,9 @@ def _show_heads(arguments: argparse.Namespace) -> int:
 
 
 def _show_vectors(arguments: argparse.Namespace) -> int:
-    try:
+    with optional_packages("--vectors", "explanation", "matplotlib", "sklearn"):
         from modeling_dsa.explanation.projection_files import EXTENSIONS, write_projection
         from modeling_dsa.explanation.weight_vectors import project, read_sentences, weight_vectors
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] not in ("matplotlib", "sklearn"):
-            raise
-        raise ValueError(f'--vectors needs {error.name}: pip install "dsa-transformers[explanation]".') from error
     from modeling_dsa.files.loading import load_model_and_tokenizer
 
     if not arguments.output:

@@ -1,13 +1,10 @@
 """An evaluation as JSON, as a Markdown table and as a picture."""
 
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 from matplotlib.figure import Figure
-
-from modeling_dsa.files.hashing import file_hash
 
 FILE, PICTURE = "evaluation.json", "evaluation.png"
 FIGURES = {
@@ -94,11 +91,6 @@ class Evaluation:
         panel.set_xlabel("percent; correlations times 100")
         panel.set_title(self.model, fontsize=10)
         figure.savefig(path, format="png", dpi=120, metadata={"Software": None})
-
-
-def describe_files(paths: Sequence[Path]) -> list[dict[str, str]]:
-    """The name and SHA-256 of each file."""
-    return [{"name": path.name, "sha256": file_hash(path)} for path in paths]
 
 
 def _color(figure: str) -> str:

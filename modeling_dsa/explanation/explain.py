@@ -8,6 +8,7 @@ from rich.console import RenderableType
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from modeling_dsa.files.loading import load_model_and_tokenizer
+from modeling_dsa.files.optional_packages import optional_packages
 from modeling_dsa.files.replacing import replaced_file
 from modeling_dsa.files.shown_paths import without_folders
 
@@ -64,12 +65,8 @@ class Explanation:
             with replaced_file(path) as beside:
                 beside.write_text(explanation_page(self.model, self.texts, self.scores), encoding="utf-8", newline="")
             return path
-        try:
+        with optional_packages("Drawing", "train", "matplotlib"):
             from .drawing import draw_attention, drawn_sentences
-        except ModuleNotFoundError as error:
-            if (error.name or "").partition(".")[0] != "matplotlib":
-                raise
-            raise ValueError('Drawing needs matplotlib: pip install "dsa-transformers[train]".') from error
         title = " · ".join(f"{label} {value}" for label, value in self.scores.shown()[:3]) if self.scores else None
         iterations = range(len(next(iter(self.texts.values())).weights))
         drawn = [sentence for iteration in iterations for sentence in drawn_sentences(self.texts, iteration)]

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from scipy.spatial.distance import jensenshannon
+from scipy.stats import entropy
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from modeling_dsa.poolings_dsa import POOLINGS
@@ -126,9 +127,7 @@ def head_profiles(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, se
 
 def _entropy(text: TextAttention) -> Numbers:
     """(iterations, heads)"""
-    weights = text.weights.astype(np.float64)
-    logarithms = np.log(np.where(weights > 0, weights, 1))
-    return np.asarray(-(weights * logarithms).sum(-1) / np.log(weights.shape[-1]), np.float64)
+    return np.asarray(entropy(text.weights, axis=-1) / np.log(text.weights.shape[-1]), np.float64)
 
 
 def _divergence(weights: npt.NDArray[Any]) -> Numbers:

@@ -24,7 +24,6 @@ from modeling_dsa.prediction.texts import open_texts
 from modeling_dsa.variational_dsa import without_samples
 
 Method: TypeAlias = Literal["pca", "t-sne"]
-METHODS: tuple[Method, ...] = ("pca", "t-sne")
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """What a file holds, as one number that tells it from all others."""
 
 import hashlib
+from collections.abc import Sequence
 from pathlib import Path
 
 
@@ -8,6 +9,11 @@ def file_hash(path: Path) -> str:
     """SHA-256 of a file, in hexadecimal digits."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def describe_files(paths: Sequence[Path]) -> list[dict[str, str]]:
+    """The name and SHA-256 of each file."""
+    return [{"name": path.name, "sha256": file_hash(path)} for path in paths]
 
 
 def hash_weights(model: str) -> dict[str, str]:

@@ -4,9 +4,9 @@ import re
 import statistics
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
-from operator import getitem
 from typing import Any
+
+from run_glue_style.training.results import read_metric
 
 from .published import PublishedTable
 from .units import mean_and_spread
@@ -68,7 +68,7 @@ class Comparison:
         """The figure of a system in a column."""
         source = self.table.columns[column]
         runs = self.runs.get(f"{system}-{source.part}", ())
-        ours = [float(reduce(getitem, source.metric.split("."), run["metrics"])) for run in runs]
+        ours = [read_metric(run, source.metric) for run in runs]
         return Cell(ours, self.table.systems[system].published.get(column))
 
     def published_columns(self) -> set[str]:

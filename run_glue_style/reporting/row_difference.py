@@ -7,12 +7,11 @@ For each metric: the mean difference, Student's 95 % interval over the seeds, an
 
 import argparse
 from collections.abc import Mapping, Sequence
-from functools import reduce
-from operator import getitem
 from pathlib import Path
 from typing import Any
 
 from modeling_dsa.shipped.settings import suggestion
+from run_glue_style.training.results import read_metric
 
 from .grid.differences import difference, difference_cells
 from .tabulate import read_rows
@@ -46,7 +45,7 @@ def difference_table(folder: Path, row: str, other: str, metrics: Sequence[str])
 
 def _by_seed(runs: Sequence[Mapping[str, Any]], metric: str) -> dict[int, float]:
     try:
-        return {run["seed"]: float(reduce(getitem, metric.split("."), run["metrics"])) for run in runs}
+        return {run["seed"]: read_metric(run, metric) for run in runs}
     except (KeyError, TypeError) as error:
         raise ValueError(f"A run has no metric '{metric}': name its split too, such as test.accuracy.") from error
 

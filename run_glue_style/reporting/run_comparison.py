@@ -4,8 +4,6 @@ import json
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import reduce
-from operator import getitem
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +13,7 @@ from matplotlib.figure import Figure
 from modeling_dsa.batching_dsa import Text
 from modeling_dsa.evaluation.classification import read_classified
 from modeling_dsa.evaluation.models import Classifier, open_model
-from run_glue_style.training.results import EXAMPLE_SCORES, RESULTS, read_results
+from run_glue_style.training.results import EXAMPLE_SCORES, RESULTS, read_metric, read_results
 
 from .grid.differences import Scores, difference, difference_cells
 from .pictures import COLOURS
@@ -46,7 +44,7 @@ class ComparedRow:
     def values(self, metric: str) -> dict[int, float]:
         """A metric by seed; nothing where a run has none."""
         try:
-            return {seed: _metric(run, metric) for seed, run in self.results.items()}
+            return {seed: read_metric(run, metric) for seed, run in self.results.items()}
         except (KeyError, TypeError):
             scores = self.scores.get(metric, {})
             return {seed: float(of_seed.mean()) for seed, of_seed in scores.items()}
@@ -234,7 +232,3 @@ def draw_curves(rows: Sequence[ComparedRow]) -> Figure:
 def _curve(run: Mapping[str, Any], key: str) -> tuple[list[int], list[float]]:
     points = [(one["step"], one[key]) for one in run.get("history", ()) if one.get(key) is not None]
     return [step for step, _ in points], [value for _, value in points]
-
-
-def _metric(run: Mapping[str, Any], metric: str) -> float:
-    return float(reduce(getitem, metric.split("."), run["metrics"]))

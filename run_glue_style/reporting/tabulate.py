@@ -8,7 +8,8 @@ has a table.json, the paper's, both with table.json and plots, and one of `atten
 import argparse
 import json
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -103,13 +104,24 @@ def table_of(folder: Path) -> str:
     Raises:
         ValueError: The folder has no runs, or they do not fit into one table.
     """
+    return _table_and_writer(folder)[0]
+
+
+def _table_and_writer(folder: Path) -> tuple[str, Callable[[], None]]:
+    """The table of the folder, and what writes it with the files that go with it."""
     if (entropy := read_entropy(folder)) is not None:
-        return entropy_table(entropy)
-    grid = read_grid_table(folder)
-    if grid is not None:
-        return grid.as_markdown()
-    comparison = read_comparison(folder)
-    return as_markdown(read_rows(folder)) if comparison is None else comparison.as_markdown()
+        return entropy_table(entropy), partial(write_entropy, entropy, folder)
+    if (grid := read_grid_table(folder)) is not None:
+        return grid.as_markdown(), grid.write
+    if (comparison := read_comparison(folder)) is not None:
+        return comparison.as_markdown(), partial(write_comparison, comparison, folder)
+    table = as_markdown(read_rows(folder))
+    return table, partial(_write_table, table, folder)
+
+
+def _write_table(table: str, folder: Path) -> None:
+    with replaced_file(folder / "table.md") as beside:
+        beside.write_text(table, encoding="utf-8")
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -118,20 +130,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("folder", type=Path, help="Folder of the runs.")
     folder = parser.parse_args(argv).folder
     try:
-        table, grid = table_of(folder), read_grid_table(folder)
-        entropy = read_entropy(folder)
-        comparison = None if grid is not None or entropy is not None else read_comparison(folder)
+        table, write = _table_and_writer(folder)
     except ValueError as error:
         parser.error(str(error))
-    if entropy is not None:
-        write_entropy(entropy, folder)
-    elif grid is not None:
-        grid.write()
-    elif comparison is None:
-        with replaced_file(folder / "table.md") as beside:
-            beside.write_text(table, encoding="utf-8")
-    else:
-        write_comparison(comparison, folder)
+    write()
     print(table)  # noqa: T201  (this is the command's answer)
 
 

@@ -13,16 +13,16 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from transformers import AutoTokenizer, PreTrainedTokenizerBase
+from transformers import PreTrainedTokenizerBase
 
 from modeling_dsa import DSAConfig, DSAModel
 from modeling_dsa.files.environment import environment
-from modeling_dsa.files.loading import load_part
+from modeling_dsa.files.loading import load_model_and_tokenizer
 from modeling_dsa.files.shown_paths import without_folders
 from modeling_dsa.files.text_files import read_texts
 from modeling_dsa.shipped.settings import setting_folder
@@ -119,9 +119,8 @@ def _fresh(setting: str, scale: float, seeds: int) -> Iterator[tuple[DSAModel, P
 
 
 def _trained(folder: str) -> tuple[DSAModel, PreTrainedTokenizerBase]:
-    return load_part("model", folder, DSAModel.from_pretrained), load_part(
-        "tokenizer", folder, AutoTokenizer.from_pretrained
-    )
+    model, tokenizer = load_model_and_tokenizer(folder)
+    return cast(DSAModel, model.base_model), tokenizer
 
 
 if __name__ == "__main__":

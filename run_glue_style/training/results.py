@@ -7,6 +7,8 @@ import json
 import sys
 from collections.abc import Mapping
 from dataclasses import asdict
+from functools import reduce
+from operator import getitem
 from pathlib import Path
 from typing import Any, cast
 
@@ -84,6 +86,15 @@ def read_results(path: Path) -> dict[str, Any]:
     content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
     results: dict[str, Any] = json.loads(content)
     return results
+
+
+def read_metric(results: Mapping[str, Any], metric: str) -> float:
+    """A figure of a run by its split and name, such as "validation.accuracy".
+
+    Raises:
+        KeyError or TypeError: The run has none of this name.
+    """
+    return float(reduce(getitem, metric.split("."), results["metrics"]))
 
 
 def summary(task: Task, results: Mapping[str, Any], output_dir: Path) -> str:

@@ -406,7 +406,7 @@ def test_a_table_comes_back_with_classes(page: Page, models: dict[str, Path], tm
     table.write_text("premise,hypothesis\nA man sleeps,The man\nA dog,A cat\n", encoding="utf-8")
     page.get_by_text("Many texts: a CSV file in").click()
     page.locator("input[type=file]").set_input_files(table)
-    expect(page.get_by_text("mine.csv")).to_be_visible()
+    expect(page.get_by_role("cell", name="mine.csv")).to_be_visible()
     page.get_by_role("button", name="Classify the file").click()
     expect(page.locator("#table-message")).to_have_text("2 rows are classified.")
     with page.expect_download() as download:

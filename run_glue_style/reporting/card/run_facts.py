@@ -4,8 +4,6 @@ import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
-from functools import reduce
-from operator import getitem
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +12,7 @@ from run_glue_style.reporting.published import read_published
 from run_glue_style.reporting.units import mean_and_spread
 from run_glue_style.tasks.task import Task
 from run_glue_style.training.recipe import TrainingRecipe
+from run_glue_style.training.results import read_metric
 
 from .known_data import KnownData, is_packaged, joined_pairs
 from .text import plain
@@ -106,7 +105,7 @@ def _comparison(runs: Sequence[Mapping[str, Any]], known: KnownData | None) -> d
     for column, wanted in table.columns.items():
         published = [table.systems[name].published.get(column) for name in systems]
         if wanted.part == part and any(published) and wanted.metric.split(".")[0] in results["metrics"]:
-            ours = [float(reduce(getitem, wanted.metric.split("."), run["metrics"])) for run in runs]
+            ours = [read_metric(run, wanted.metric) for run in runs]
             shown_figures = ["–" if figure is None else f"{figure:.{table.decimals}f}" for figure in published]
             figures.append((column, mean_and_spread(ours, wanted.metric), shown_figures))
     shown = [number for number in range(len(systems)) if any(told[number] != "–" for _, _, told in figures)]

@@ -4,8 +4,7 @@ import shutil
 import statistics
 from collections.abc import Mapping
 from dataclasses import asdict
-from functools import cached_property, reduce
-from operator import getitem
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ import numpy as np
 
 from modeling_dsa.files.replacing import filled_folder, write_json
 from run_glue_style.reporting.units import mean_and_spread
-from run_glue_style.training.results import read_results
+from run_glue_style.training.results import read_metric, read_results
 
 from .definition import BASE, Grid
 from .differences import Difference, Scores, difference, difference_cells
@@ -45,7 +44,7 @@ class GridTable:
 
     def values(self, row: str, metric: str) -> dict[int, float]:
         """A metric of a row's runs, by seed."""
-        return {seed: _metric(run, metric) for seed, run in sorted(self.runs.get(row, {}).items())}
+        return {seed: read_metric(run, metric) for seed, run in sorted(self.runs.get(row, {}).items())}
 
     @cached_property
     def differences(self) -> dict[tuple[str, str], dict[str, Difference | None]]:
@@ -119,7 +118,7 @@ class GridTable:
     def _check(self, path: Path, run: Mapping[str, Any]) -> None:
         for metric, line in self.grid.metrics.items():
             try:
-                _metric(run, metric)
+                read_metric(run, metric)
             except (KeyError, TypeError) as error:
                 raise ValueError(f"{self.grid.path}, line {line}: {path} has no metric '{metric}'.") from error
 
@@ -148,10 +147,6 @@ _NOTES = (
     "where a metric is no mean over examples. p (examples): approximate randomisation over the examples, each with its "
     "mean over the seeds; p (seeds): a paired t-test over the seeds. Neither is corrected for the number of rows."
 )
-
-
-def _metric(run: Mapping[str, Any], metric: str) -> float:
-    return float(reduce(getitem, metric.split("."), run["metrics"]))
 
 
 def _line(cells: list[str]) -> str:
