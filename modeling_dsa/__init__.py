@@ -74,15 +74,19 @@ def _register_models(module: ModuleType) -> None:
     AutoModelForSequenceClassification.register(module.DSAConfig, classifiers)
 
 
-def _register_pipelines(module: ModuleType) -> None:
+def _register_sentence_embedding(module: ModuleType) -> None:
+    _register_pipeline("sentence-embedding", module.SentenceEmbeddingPipeline)
+
+
+def _register_zero_shot_similarity(module: ModuleType) -> None:
+    _register_pipeline("zero-shot-similarity", module.ZeroShotSimilarityPipeline)
+
+
+def _register_pipeline(task: str, pipeline: type) -> None:
     from transformers import AutoModel
     from transformers.pipelines import PIPELINE_REGISTRY
 
-    for task, pipeline in (
-        ("sentence-embedding", module.SentenceEmbeddingPipeline),
-        ("zero-shot-similarity", module.ZeroShotSimilarityPipeline),
-    ):
-        PIPELINE_REGISTRY.register_pipeline(task, pipeline, pt_model=AutoModel, type="text")
+    PIPELINE_REGISTRY.register_pipeline(task, pipeline, pt_model=AutoModel, type="text")
 
 
 def _register_when_imported(ours: str, trigger: str, register: Callable[[ModuleType], None]) -> None:
@@ -102,4 +106,6 @@ _register_when_imported("configuration_dsa", "transformers.models.auto.configura
 # A config asks the poolings when it is made, and without one nobody looks a model up. The import of AutoModel would be
 # too early: transformers' layers, of which our models are made, import it half way through their own module.
 _register_when_imported("modeling_dsa", f"{__name__}.poolings_dsa", _register_models)
-_register_when_imported("zero_shot_dsa", "transformers.pipelines", _register_pipelines)
+_register_when_imported("pipeline_dsa", "transformers.pipelines", _register_sentence_embedding)
+# It is made from the other pipeline, whose import may be what imports transformers' pipelines.
+_register_when_imported("zero_shot_dsa", f"{__name__}.pipeline_dsa", _register_zero_shot_similarity)

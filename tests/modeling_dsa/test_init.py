@@ -14,6 +14,7 @@ OURS = """
 import sys
 import modeling_dsa
 assert not {"numpy", "torch", "transformers"} & set(sys.modules)
+from modeling_dsa import SentenceEmbeddingPipeline  # whose import is what imports transformers' pipelines
 """
 # A model of transformers makes it import its auto classes half way through the layers of which ours are made, too.
 THEIRS = "from transformers import BertModel, pipeline, AutoConfig, AutoModel, AutoModelForSequenceClassification\n"
@@ -22,7 +23,8 @@ config = AutoConfig.from_pretrained(folder)
 model, classifier = (kind.from_pretrained(folder) for kind in (AutoModel, AutoModelForSequenceClassification))
 vector = pipeline("sentence-embedding", model=model, tokenizer=folder)("a man")
 size = config.sentence_embedding_size
-print(type(config).__module__, type(model).__name__, type(classifier).__name__, len(vector) == size)
+zero_shot = pipeline("zero-shot-similarity", model=model, tokenizer=folder)
+print(type(zero_shot).__name__, type(config).__module__, type(model).__name__, type(classifier).__name__, len(vector) == size)
 """
 
 
@@ -31,7 +33,13 @@ def test_transformers_knows_the_family_in_either_order_of_imports(tmp_path: Path
     folder = save_system(tmp_path, "nli").folder
     code = f"{imports}\nfolder = {str(folder)!r}\n{USE}"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=240)
-    assert done.stdout.split() == ["modeling_dsa.configuration_dsa", "DSAModel", "DSAForNLI", "True"], done.stderr
+    assert done.stdout.split() == [
+        "ZeroShotSimilarityPipeline",
+        "modeling_dsa.configuration_dsa",
+        "DSAModel",
+        "DSAForNLI",
+        "True",
+    ], done.stderr
 
 
 def test_every_public_name_is_there_and_no_other() -> None:
