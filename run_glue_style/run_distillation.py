@@ -26,6 +26,7 @@ from run_glue_style.distillation.student import student_config
 from run_glue_style.reporting.reporters import REPORTERS
 from run_glue_style.training.arguments import parse_arguments
 from run_glue_style.training.entry import CheckedRun, ReadRun, run_script, shared_identity
+from run_glue_style.training.recipe import require_no_classes
 from run_glue_style.training.run import train_and_evaluate
 
 DEFAULT_SETTING = "dsa-base-en"
@@ -43,6 +44,7 @@ def read(argv: Sequence[str] | None = None) -> ReadRun:
     )
     check_arguments(teacher, model)
     model = with_word_vectors(model, teacher)
+    require_no_classes(recipe, "a teacher's vectors have none")
     metric = recipe.metric_for_best_model or default_metric(teacher)
     recipe = replace(recipe, metric_for_best_model=metric)
     prepare = partial(prepare_distillation, teacher, losses, metric, model, overrides, run)

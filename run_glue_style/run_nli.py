@@ -19,6 +19,7 @@ from modeling_dsa import DSAForNLI
 from run_glue_style.reporting.reporters import REPORTERS
 from run_glue_style.sample import SAMPLE_FILES, SAMPLE_VECTORS, baseline_line
 from run_glue_style.tasks.arguments import DatasetArguments
+from run_glue_style.tasks.class_shares import FILE
 from run_glue_style.tasks.labelled_examples import load_file, load_files, load_hub
 from run_glue_style.tasks.metrics import ClassificationMetric
 from run_glue_style.tasks.nli import LABEL_NAMES, NLI
@@ -49,8 +50,10 @@ def make_task(arguments: DataArguments) -> Task:
         else:
             data = load_files(files or SAMPLE_FILES, NLI)
         if extra_files:
-            more = [load_file("train", path, NLI) for path in extra_files]
-            data["train"] = concatenate_datasets([data["train"], *more])
+            parts = [data["train"], *(load_file("train", path, NLI) for path in extra_files)]
+            data["train"] = concatenate_datasets(
+                [part.add_column(FILE, [index] * len(part)) for index, part in enumerate(parts)]
+            )
         return data
 
     is_sample = name is None and not files

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from modeling_dsa.evaluation.similarity import correlate, cosines
 from run_glue_style.training.objective import ExampleScores, Metrics
-from run_glue_style.training.training_batches import Batch
+from run_glue_style.training.training_batches import Batch, model_inputs
 
 from .arguments import LossArguments
 
@@ -45,8 +45,7 @@ class Distillation:
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
         """As in `Objective`. ()"""
         labels = batch["labels"]
-        inputs = {name: tensor for name, tensor in batch.items() if name != "labels"}
-        outputs = model(**inputs, output_tokens=False)
+        outputs = model(**model_inputs(batch), output_tokens=False)
         loss = self.distance(outputs.pooler_output, labels.flatten(0, -2), pairs=labels.ndim == 3)
         if outputs.attention_penalty is not None:
             loss = loss + self.attention_penalty * outputs.attention_penalty.mean()

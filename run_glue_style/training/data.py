@@ -8,6 +8,7 @@ import datasets
 from datasets import Dataset, DatasetDict
 from transformers import PreTrainedTokenizerBase
 
+from run_glue_style.tasks.class_shares import ClassShares
 from run_glue_style.tasks.distinct_texts import DistinctTexts, distinct_texts
 from run_glue_style.tasks.task import Task
 
@@ -83,7 +84,12 @@ def short_examples(split: Dataset, columns: Sequence[str], count: int = 3) -> li
 
 
 def tokenize_data(
-    task: Task, data: LabelledData, tokenizer: PreTrainedTokenizerBase, max_tokens: int | None, show_progress: bool
+    task: Task,
+    data: LabelledData,
+    tokenizer: PreTrainedTokenizerBase,
+    max_tokens: int | None,
+    show_progress: bool,
+    shares: ClassShares | None = None,
 ) -> TokenizedData:
     """Tokenise each distinct text once, in the cache of `datasets`.
 
@@ -93,13 +99,19 @@ def tokenize_data(
         tokenizer: The model's.
         max_tokens: How many tokens of a text the model reads; None for all.
         show_progress: Show a bar.
+        shares: Of the classes of the training examples, for a loss that must know them.
     """
     columns, indices = task.text_columns, data.texts.indices
     folder = Path(datasets.config.HF_DATASETS_CACHE) / "dsa-tokens"
     ids, lengths = tokenize_once(tokenizer, data.texts.texts, folder, show_progress)
     texts = TokenizedTexts(tokenizer, ids, lengths, len(columns), max_tokens)
     splits = {
-        name: TokenizedExamples(texts, [indices[name][column] for column in columns], split["label"][:])
+        name: TokenizedExamples(
+            texts,
+            [indices[name][column] for column in columns],
+            split["label"][:],
+            shares if name == "train" else None,
+        )
         for name, split in data.splits.items()
     }
     groups = None

@@ -30,7 +30,7 @@ from .objective import Metrics, Objective, metric_value
 from .optimizer import make_optimizer, make_scheduler
 from .progress import Progress
 from .recipe import RunArguments, TrainingRecipe
-from .training_batches import Batch, GlobalBatches, GroupedSampler, PaddingCollator
+from .training_batches import Batch, GlobalBatches, GroupedSampler, PaddingCollator, model_inputs
 from .weight_average import WeightAverage
 
 logger = logging.get_logger(__name__)
@@ -293,7 +293,7 @@ class Trainer:
             self.scheduler.step(loss)
         with self.average.applied() if self.average is not None else nullcontext():
             if self.recipe.batch_norm_batches:
-                recalibrate_batch_norm(self.unwrapped_model(), _without_labels(self.calibration_loader))
+                recalibrate_batch_norm(self.unwrapped_model(), map(model_inputs, self.calibration_loader))
             results = {
                 split: self.objective.metrics(*self._predict(loader))
                 for split, loader in self.validation_loaders.items()
@@ -357,8 +357,3 @@ def _windows(batches: Iterable[Batch], size: int) -> Iterator[list[Batch]]:
     remaining = iter(batches)
     while window := list(itertools.islice(remaining, size)):
         yield window
-
-
-def _without_labels(batches: Iterable[Batch]) -> Iterator[Batch]:
-    for batch in batches:
-        yield {name: tensor for name, tensor in batch.items() if name != "labels"}

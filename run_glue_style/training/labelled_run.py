@@ -11,12 +11,13 @@ import numpy as np
 from accelerate import Accelerator
 from datasets import Dataset
 
+from run_glue_style.tasks.class_shares import class_shares
 from run_glue_style.tasks.task import Task
 
 from .data import load_data, short_examples, tokenize_data, truncation_sentence
 from .model import check_model_arguments, has_fresh_head, make_model, vectors_path
 from .objective import Classification, ComputeMetrics, Metrics, Objective, Regression, metric_value
-from .recipe import ModelArguments, RunArguments, TrainingRecipe
+from .recipe import ModelArguments, RunArguments, TrainingRecipe, require_no_classes
 from .results import summary
 from .run import PreparedRun, Reporter, train_and_evaluate
 
@@ -49,13 +50,15 @@ def train_task(
     """
     recipe = replace(recipe, metric_for_best_model=recipe.metric_for_best_model or task.metric_for_best_model)
     check_model_arguments(task, model_arguments)
-    prepare = partial(_prepare, task, make_objective(task, recipe), model_arguments, overrides, run)
+    objective = make_objective(task, recipe)
+    prepare = partial(_prepare, task, objective, recipe.balance_classes, model_arguments, overrides, run)
     return train_and_evaluate(prepare, task.name, model_arguments, recipe, run, reporters)
 
 
 def _prepare(
     task: Task,
     objective: Objective,
+    balance_classes: bool,
     arguments: ModelArguments,
     overrides: dict[str, Any],
     run: RunArguments,
@@ -69,8 +72,9 @@ def _prepare(
         labels = np.asarray(data.splits["train"]["label"][:])  # (examples,)
         objective = replace(objective, center=float(labels.mean()), scale=float(labels.std()) or 1.0)
         objective.start(model, has_fresh_head(task, arguments))
+    shares = class_shares(data.splits["train"], len(task.label_names)) if balance_classes else None
     with accelerator.local_main_process_first():  # the others of its machine find the file
-        examples = tokenize_data(task, data, tokenizer, model.config.max_sentence_tokens, is_main)
+        examples = tokenize_data(task, data, tokenizer, model.config.max_sentence_tokens, is_main, shares)
     logger.info(truncation_sentence(examples, model.config.max_sentence_tokens))
     vectors = vectors_path(task, arguments)
     chosen_by = data.splits[data.validation[0]]
@@ -114,14 +118,14 @@ def make_objective(task: Task, recipe: TrainingRecipe) -> Objective:
     """The loss of a task's labels, and its metrics.
 
     Raises:
-        ValueError: No metric has the name of `metric_for_best_model`, or the recipe smooths labels that are numbers.
+        ValueError: No metric has the name of `metric_for_best_model`, or the recipe has an option for classes and the
+            labels are numbers.
     """
     name = recipe.metric_for_best_model or task.metric_for_best_model
     metric_value(metrics_of_some_labels(task), name)
     if not task.is_regression:
         return Classification(_compute(task), name, recipe.label_smoothing)
-    if recipe.label_smoothing:
-        raise ValueError("--label_smoothing is for classes, and these labels are numbers: leave it at 0.")
+    require_no_classes(recipe, "these labels are numbers")
     return Regression(_compute(task), name)
 
 

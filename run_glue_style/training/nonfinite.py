@@ -14,7 +14,7 @@ from transformers import PreTrainedTokenizerBase
 from modeling_dsa.files.replacing import write_json
 
 from .objective import Objective
-from .training_batches import Batch
+from .training_batches import Batch, model_inputs
 
 
 class NonFiniteError(ValueError):
@@ -69,8 +69,7 @@ def write_examples(
 def _described(
     model: nn.Module, objective: Objective, tokenizer: PreTrainedTokenizerBase, batch: Batch
 ) -> Iterator[dict[str, Any]]:
-    inputs = {name: tensor for name, tensor in batch.items() if name != "labels"}
-    finite = objective.predictions(model, inputs).isfinite().flatten(1).all(1)  # (batch,)
+    finite = objective.predictions(model, model_inputs(batch)).isfinite().flatten(1).all(1)  # (batch,)
     for ids, label, is_finite in zip(batch["input_ids"], batch["labels"], finite.tolist(), strict=True):
         tokens = ids[ids != tokenizer.pad_token_id]  # (tokens,)
         yield {"text": tokenizer.decode(tokens), "label": label.tolist(), "prediction_is_finite": is_finite}

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from .training_batches import Batch
+from .training_batches import Batch, model_inputs
 
 Metrics: TypeAlias = dict[str, Any]
 ExampleScores: TypeAlias = dict[str, NDArray[Any]]
@@ -49,6 +49,9 @@ class Objective(Protocol):
 class Classification:
     """Cross-entropy, and what else a classifier adds to its loss.
 
+    Where a batch has `log_class_shares` (batch, classes), they are added to the logits of the cross-entropy, and the
+    model learns as if all classes were as frequent.
+
     Attributes:
         compute: From predicted classes and references, (examples,) both, to metrics.
         metric_for_best_model: As in `Objective`.
@@ -61,15 +64,16 @@ class Classification:
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
         """As in `Objective`. ()"""
-        outputs = model(**batch)
+        outputs = model(**model_inputs(batch), labels=batch["labels"])
         loss: Tensor = outputs.loss
-        if self.label_smoothing:
+        log_shares = batch.get("log_class_shares")  # (batch, classes)
+        if self.label_smoothing or log_shares is not None:
             # A loss of several terms, such as a KL divergence beside it, holds its cross-entropy under another name.
             cross_entropy = outputs.get("reconstruction_loss", loss)
-            smoothed_cross_entropy = F.cross_entropy(
-                outputs.logits, batch["labels"], label_smoothing=self.label_smoothing
-            )
-            loss = loss - cross_entropy + smoothed_cross_entropy
+            # Menon et al. 2021, equation 10: what the classes' shares explain, the logits need not.
+            logits = outputs.logits if log_shares is None else outputs.logits + log_shares
+            own = F.cross_entropy(logits, batch["labels"], label_smoothing=self.label_smoothing)
+            loss = loss - cross_entropy + own
         return loss
 
     def predictions(self, model: nn.Module, inputs: Batch) -> Tensor:

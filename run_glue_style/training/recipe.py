@@ -91,6 +91,11 @@ class TrainingRecipe:
     plateau_patience: int = _option(5, "Checks without a lower training loss before the rate is halved.")
     plateau_threshold: float = _option(1e-3, "How much lower the loss of a check must be to count.")
     label_smoothing: float = _option(0.0, "Share of the target that is spread over all classes.")
+    balance_classes: bool = _option(
+        False,
+        "Learn as if all classes were as frequent in each training file (logit adjustment): where they are not as "
+        "frequent in use as there.",
+    )
     average_decay: float = _option(0.0, "Evaluate and keep an exponential average of the weights; 0 is off.")
     batch_norm_batches: int = _option(
         0, "Training batches, without dropout, that set batch normalisation's statistics at an evaluation; 0 is off."
@@ -124,6 +129,17 @@ class TrainingRecipe:
         )
         _check_least(self, 0, "batch_norm_batches")
         _check_share(self, "warmup_ratio", "label_smoothing", "average_decay")
+
+
+def require_no_classes(recipe: TrainingRecipe, because: str) -> None:
+    """Refuse the options that only classes have.
+
+    Raises:
+        ValueError: The recipe has one.
+    """
+    for name in ("label_smoothing", "balance_classes"):
+        if getattr(recipe, name):
+            raise ValueError(f"--{name} is for classes, and {because}: leave it out.")
 
 
 @dataclass

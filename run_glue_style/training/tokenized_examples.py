@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from transformers import PreTrainedTokenizerBase
 
+from run_glue_style.tasks.class_shares import ClassShares
 from run_glue_style.tasks.distinct_texts import Indices
 
 from .training_batches import label_array
@@ -98,15 +99,18 @@ class TokenizedTexts:
 class TokenizedExamples(Sequence[Example]):
     """The examples of a split: `input_ids`, `token_type_ids` and `attention_mask` (tokens,), and `labels` (...)."""
 
-    def __init__(self, tokenized: TokenizedTexts, texts: Sequence[Indices], labels: Any) -> None:
+    def __init__(
+        self, tokenized: TokenizedTexts, texts: Sequence[Indices], labels: Any, shares: ClassShares | None = None
+    ) -> None:
         """Set up examples.
 
         Args:
             tokenized: The texts.
             texts: Which text stands in each example, for each sentence of an example. (examples,)
             labels: The class, the number or the vector of each example. (examples, ...)
+            shares: Of the classes, for a loss that must know how frequent they are.
         """
-        self.tokenized, self.texts, self.labels = tokenized, texts, label_array(labels)
+        self.tokenized, self.texts, self.labels, self.shares = tokenized, texts, label_array(labels), shares
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -118,22 +122,31 @@ class TokenizedExamples(Sequence[Example]):
     def __getitem__(self, index: int | slice) -> "Example | TokenizedExamples":
         """The example of this index, or the examples of a slice."""
         if isinstance(index, slice):
-            return TokenizedExamples(self.tokenized, [column[index] for column in self.texts], self.labels[index])
+            return self._chosen(index)
         return self.tokenized.example(*(column[index] for column in self.texts)) | {"labels": self.labels[index]}
 
     def __getitems__(self, indices: Sequence[int]) -> "TokenizedExamples":
         """The examples of these indices; torch's loaders ask for a batch by this name."""
-        chosen = np.asarray(indices, np.int64)
-        return TokenizedExamples(self.tokenized, [column[chosen] for column in self.texts], self.labels[chosen])
+        return self._chosen(np.asarray(indices, np.int64))
 
     def padded(self, pad_token_id: int) -> dict[str, NDArray[Any]]:
-        """All examples as one batch: see `TokenizedTexts.padded`, and `labels` (batch, ...)."""
-        return self.tokenized.padded(self.texts, pad_token_id) | {"labels": self.labels}
+        """All examples as one batch: see `TokenizedTexts.padded`, `labels` (batch, ...), perhaps `log_class_shares`.
+
+        Returns:
+            The last of these (batch, classes).
+        """
+        batch = self.tokenized.padded(self.texts, pad_token_id) | {"labels": self.labels}
+        return batch if self.shares is None else batch | {"log_class_shares": self.shares.of_examples()}
 
     def sorted_by(self, groups: Indices) -> "TokenizedExamples":
         """The same examples, those of a group (examples,) next to each other."""
         order = groups.argsort(kind="stable")
-        return self.__getitems__(order.tolist())
+        return self._chosen(order)
+
+    def _chosen(self, indices: Indices | slice) -> "TokenizedExamples":
+        shares = None if self.shares is None else self.shares.chosen(indices)
+        columns = [column[indices] for column in self.texts]
+        return TokenizedExamples(self.tokenized, columns, self.labels[indices], shares)
 
 
 @dataclass(frozen=True)

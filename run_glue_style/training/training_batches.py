@@ -14,6 +14,13 @@ from transformers import BatchEncoding
 
 Batch: TypeAlias = dict[str, Tensor]
 
+_TARGETS = ("labels", "log_class_shares")  # what a loss needs beside the model's inputs
+
+
+def model_inputs(batch: Batch) -> Batch:
+    """What a model reads of a training batch."""
+    return {name: tensor for name, tensor in batch.items() if name not in _TARGETS}
+
 
 class GroupedSampler(Sampler[int]):
     """Every example once an epoch: groups in random order, and a group's examples in random order, one after another.

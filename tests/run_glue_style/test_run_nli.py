@@ -483,4 +483,16 @@ def test_extra_files_add_pairs_to_the_training_split_alone(tmp_path: Path) -> No
         )
     ).load()
     assert (len(data["train"]), len(data["validation"])) == (31, 20)
-    assert data["train"][-1] == {"premise": "It rains.", "hypothesis": "The sun shines.", "label": 2}
+    assert data["train"][-1] == {"premise": "It rains.", "hypothesis": "The sun shines.", "label": 2, "file": 1}
+
+
+def test_balanced_classes_are_those_of_each_file(tmp_path: Path, files: dict[str, Any]) -> None:
+    extra = tmp_path / "extra.jsonl"
+    write_split(extra, [row for row in pairs("train") if row["label"] == 1])
+    losses = []
+    for balanced in (False, True):
+        changes = {"balance_classes": balanced, "extra_train_files": extra, "learning_rate": 1e-9}
+        assert run_nli(one_update(files, output_dir=tmp_path / str(balanced), **changes)) == 0
+        losses.append(read_results(tmp_path / str(balanced))["history"][-1]["train_loss"])
+    # A batch holds many examples of the second file, whose class tells itself.
+    assert losses[1] < losses[0] - 0.05

@@ -104,16 +104,19 @@ def test_a_task_without_classes_trains_too(tmp_path: Path) -> None:
     assert max(record["validation_cosine"] for record in history) == metrics["cosine"]
 
 
-def test_smoothing_replaces_the_cross_entropy_alone(tmp_path: Path) -> None:
+@pytest.mark.parametrize("balanced", [False, True])
+def test_smoothing_and_balance_replace_the_cross_entropy_alone(tmp_path: Path, balanced: bool) -> None:
     """The penalty on structured attention, the other part of its loss, stays."""
+    shares = torch.tensor([0.7, 0.2, 0.1]).log().expand(40, 3) if balanced else torch.zeros(40, 3)
     trainer = small_trainer(
         tmp_path, config={"pooling": "structured", "num_attention_heads": 3, "attention_penalty": 0.3}
     )
     model, batch = trainer.unwrapped_model().eval(), dict(trainer.collate(tokenized("train", 40)))
     with torch.no_grad():
         outputs = model(**batch)
+        batch |= {"log_class_shares": shares} if balanced else {}
         loss = Classification(accuracy, "accuracy", label_smoothing=0.2).loss(model, batch)
-    logs = outputs.logits.log_softmax(-1)  # (batch, classes)
+    logs = (outputs.logits + shares).log_softmax(-1)  # (batch, classes)
     right = logs[torch.arange(40), batch["labels"]]  # (batch,)
     smoothed = -(0.8 * right + 0.2 * logs.mean(-1)).mean()
     penalty = outputs.loss - F.cross_entropy(outputs.logits, batch["labels"])
