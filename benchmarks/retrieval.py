@@ -12,11 +12,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+from lib.nearest import nearest, recall
 from lib.options import at_least, make_parser, parse, recorded_options, reports_mistakes
-from lib.peers import Vectors
 from lib.records import Column, Record, Table, describe_machine, keep
 from lib.shipped import REPOSITORY
-from numpy.typing import NDArray
 from sklearn.preprocessing import normalize
 
 from modeling_dsa.encoding.encoder import SentenceEncoder
@@ -24,7 +23,6 @@ from modeling_dsa.encoding.sources import open_sentences
 from modeling_dsa.encoding.teacher import load_teacher
 from run_glue_style.distillation.teacher_vectors import open_vectors
 
-NEAREST = 10
 TABLE = Table(
     (
         Column("sentences encoded by", "{name}", is_text=True),
@@ -33,18 +31,6 @@ TABLE = Table(
         Column("recall of the teacher's ten nearest, %", "{recall_at_10:.1%}"),
     )
 )
-
-
-def nearest(queries: Vectors, sentences: Vectors, own: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Indices of the ten sentences nearest to each query, but for its own; vectors at length 1. (queries, 10)"""
-    cosines = queries @ sentences.T  # (queries, sentences)
-    cosines[np.arange(len(own)), own] = -np.inf
-    return np.argpartition(-cosines, NEAREST - 1, axis=1)[:, :NEAREST]
-
-
-def recall(expected: NDArray[np.int64], found: NDArray[np.int64]) -> float:
-    """Share of what was expected that was found, a mean over the queries."""
-    return float(np.mean([len(set(one) & set(other)) / len(one) for one, other in zip(expected, found, strict=True)]))
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -39,6 +39,7 @@ LEAVES = {
     "shell": ("vectors.npy", "attention.png"),
     "init": ("my-model/model.safetensors", "my-model/tokenizer.json"),
     "encode": ("vectors.npy", "vectors/vectors-000000.parquet"),
+    "search-vectors": ("vectors.npy", "small.npy"),
     "onnx": ("my-model/onnx/model.onnx", "my-model/onnx/model_quantized.onnx"),
     "explain": ("attention.png", "attention.html"),
     "vectors": ("vectors.png", "vectors.html"),
@@ -63,14 +64,16 @@ TRIALS = {
     "reproduce": "--seeds 1 --row kim-cnn-sst2 --quick",
 }
 ON_THE_HUB = ("push", "hub", "stranger")
+ON_ENGINES = ("ray", "spark", "map")  # tests of ColumnEncoder run them
 
 
 def starts_processes(block: Block) -> bool:
     return block.language == "bash" and not all(line.startswith("dsa ") for line in block.lines)
 
 
-HERE = {name: block for name, block in SNIPPETS.items() if name not in ON_THE_HUB and not starts_processes(block)}
-ELSEWHERE = {name: block for name, block in SNIPPETS.items() if name not in ON_THE_HUB and starts_processes(block)}
+RUN = {name: block for name, block in SNIPPETS.items() if name not in (*ON_THE_HUB, *ON_ENGINES)}
+HERE = {name: block for name, block in RUN.items() if not starts_processes(block)}
+ELSEWHERE = {name: block for name, block in RUN.items() if starts_processes(block)}
 
 
 @pytest.mark.parametrize(("path", "table"), TABLES)

@@ -3,13 +3,13 @@
 import argparse
 import logging
 import sys
-from pathlib import Path
 from typing import Any
 
 from modeling_dsa.batching_dsa import BATCH_SIZE, DTYPES
 from modeling_dsa.encoding.vector_files import SHARD_SIZE
 from modeling_dsa.files.loading import load_part
 from modeling_dsa.files.model_folder import read_config
+from modeling_dsa.files.remote_paths import check_writable, parse_path
 
 from .numbers import whole_number
 
@@ -26,15 +26,15 @@ def add_parser(commands: "argparse._SubParsersAction[Any]") -> None:
     parser.add_argument(
         "input",
         metavar="INPUT",
-        help="Sentences: .txt with one a line, .jsonl, .csv, .tsv or .parquet, each also with .gz behind; or a data "
-        "set's Hub id or folder; or - for standard input with one a line.",
+        help="Sentences: .txt with one a line, .jsonl, .csv, .tsv or .parquet, each also with .gz behind, here "
+        "or by a URL (s3://...); or a data set's Hub id or folder; or - for standard input with one a line.",
     )
     parser.add_argument(
         "output",
-        type=Path,
         metavar="OUTPUT",
-        help="file.npy; or a folder, for Parquet files of --shard_size rows each. Only a folder can be written by "
-        "several processes (accelerate launch or torchrun), and resumed after a stop, by the same command.",
+        help="file.npy; or a folder, for Parquet files of --shard_size rows each; here or by a URL (s3://...). Only a "
+        "folder can be written by several processes (accelerate launch or torchrun), and resumed after a stop, by the "
+        "same command.",
     )
     parser.add_argument("--model", required=True, metavar="MODEL", help="Folder or Hub id of a model.")
     parser.add_argument(
@@ -76,9 +76,10 @@ def run(arguments: argparse.Namespace) -> int:
     from modeling_dsa.encoding.encoder import SentenceEncoder
     from modeling_dsa.encoding.sources import open_sentences
 
-    output: Path = arguments.output
+    output = parse_path(arguments.output)
     process = Process.from_environment()
     check_output(output, arguments.overwrite, process)
+    check_writable(output)
     source = open_sentences(arguments.input, arguments.text_column, arguments.split)
     read_config(arguments.model)
     encoder = load_part("model", arguments.model, SentenceEncoder.from_pretrained)

@@ -11,24 +11,21 @@ import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-import numpy as np
-import torch
 from tqdm.auto import tqdm
 
 from modeling_dsa.batching_dsa import BATCH_SIZE, VectorType
+from modeling_dsa.files.remote_paths import AnyPath
 from modeling_dsa.files.replacing import write_json
 
 from .encoder import SentenceEncoder
+from .model_hash import model_hash
 from .sources import STANDARD_INPUT, SentenceSource
-from .vector_files import SHARD_SIZE, Append, made_by, write_npy, write_parquet
+from .vector_files import SHARD_SIZE, Append, check_finite, made_by, write_npy, write_parquet
 from .windows import windows
 
 MANIFEST = "_manifest.json"  # what reads a folder of Parquet files passes over names with such a beginning
-# Fields of a config that say where it comes from, and not what the model computes.
-_ORIGIN = ("_name_or_path", "auto_map", "custom_pipelines", "fold_embeddings", "transformers_version")
 
 
 @dataclass(frozen=True)
@@ -75,7 +72,7 @@ class BulkOptions:
     overwrite: bool = False
 
 
-def check_output(output: Path, overwrite: bool, process: Process) -> None:
+def check_output(output: AnyPath, overwrite: bool, process: Process) -> None:
     """Refuse an output that cannot be written, before anything is read.
 
     Args:
@@ -108,7 +105,7 @@ def check_output(output: Path, overwrite: bool, process: Process) -> None:
 
 
 def encode_bulk(
-    encoder: SentenceEncoder, source: SentenceSource, output: Path, options: BulkOptions, process: Process
+    encoder: SentenceEncoder, source: SentenceSource, output: AnyPath, options: BulkOptions, process: Process
 ) -> int:
     """Encode all sentences of a source; row i of the output is the vector of sentence i.
 
@@ -116,8 +113,8 @@ def encode_bulk(
         encoder: The model.
         source: The sentences.
         output: A `.npy` file, or a folder for shards `vectors-000000.parquet` and so on with the columns `row` and
-            `vector`. The order of their names is that of the sentences. An existing folder is resumed: its finished
-            shards stay.
+            `vector`; on this machine or by a URL of fsspec. The order of the shards' names is that of the sentences. An
+            existing folder is resumed: its finished shards stay.
         options: How.
         process: Which of several processes this is. Each writes its own shards, and the first one shows progress.
 
@@ -148,7 +145,7 @@ def _progress(source: SentenceSource, process: Process) -> "tqdm[Any]":
 def _encode_shards(
     encoder: SentenceEncoder,
     source: SentenceSource,
-    folder: Path,
+    folder: AnyPath,
     options: BulkOptions,
     process: Process,
     run: str,
@@ -185,12 +182,7 @@ def _encode(
         vectors = encoder.encode(
             window, batch_size=options.batch_size, normalize=options.normalize, dtype=options.dtype
         )
-        finite = np.isfinite(vectors).all(axis=1)  # (sentences,)
-        if not finite.all():
-            raise ValueError(
-                f"The vector of the sentence {window[int(finite.argmin())][:80]!r} is not finite as {options.dtype}: "
-                "give --dtype float32 or --normalize, or another model."
-            )
+        check_finite(vectors, window)
         append(vectors)
         rows += len(window)
         bar.update(len(window))
@@ -200,7 +192,7 @@ def _encode(
 def _manifest(encoder: SentenceEncoder, source: SentenceSource, options: BulkOptions) -> dict[str, dict[str, Any]]:
     """What the vectors depend on. The names tell people; the rest tells whether two runs give the same files."""
     return {
-        "model": {"name": encoder.model.name_or_path, "sha256": _model_hash(encoder)},
+        "model": {"name": encoder.model.name_or_path, "sha256": model_hash(encoder)},
         "input": {"name": source.name, **source.fingerprint},
         "options": {
             "normalize": options.normalize,
@@ -210,17 +202,7 @@ def _manifest(encoder: SentenceEncoder, source: SentenceSource, options: BulkOpt
     }
 
 
-def _model_hash(encoder: SentenceEncoder) -> str:
-    config = {name: value for name, value in encoder.model.config.to_dict().items() if name not in _ORIGIN}
-    digest = hashlib.sha256(json.dumps(config, sort_keys=True, default=str).encode())
-    digest.update(encoder.tokenizer.backend_tokenizer.to_str().encode())
-    for name, tensor in encoder.model.state_dict().items():
-        digest.update(name.encode())
-        digest.update(tensor.cpu().flatten().view(torch.uint8).numpy().data)
-    return digest.hexdigest()
-
-
-def _check_or_write_manifest(folder: Path, manifest: dict[str, dict[str, Any]], overwrite: bool) -> str:
+def _check_or_write_manifest(folder: AnyPath, manifest: dict[str, dict[str, Any]], overwrite: bool) -> str:
     """Leave the manifest in a folder, unless it holds the vectors of another one; the hash that marks this one's."""
 
     def without_names(content: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:

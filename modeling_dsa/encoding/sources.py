@@ -11,6 +11,7 @@ from typing import Any
 
 from modeling_dsa.files.columns import is_no_name
 from modeling_dsa.files.hashing import file_hash
+from modeling_dsa.files.remote_paths import AnyPath, parse_path
 from modeling_dsa.files.text_files import file_extension, open_parquet, read_lines, read_rows, read_standard_input
 
 COLUMN = "text"
@@ -41,28 +42,30 @@ def open_sentences(source: str, column: str | None = None, split: str | None = N
 
     Args:
         source: A UTF-8 file: `.txt` with one sentence a line, and what `read_rows` reads (empty lines between *its*
-            rows are none). Or a data set, by its Hub id or folder, which is streamed and needs `datasets`. Or `-`,
-            standard input with one sentence a line.
+            rows are none), on this machine or by a URL of fsspec. Or a data set, by its Hub id or folder, which is
+            streamed and needs `datasets`. Or `-`, standard input with one sentence a line.
         column: The column that holds the sentences; default: `text`, or the only one. With it a `.txt` is a
             tab-separated table.
         split: Of a data set; default: the only one.
 
     Raises:
         FileNotFoundError: There is no such file.
-        ValueError: It cannot be read, there is no such column or split, or none is named where there are several.
+        ValueError: It cannot be reached or read, there is no such column or split, or none is named where there are
+            several.
         OSError: The Hub cannot be reached.
     """
     if source == "-":
         return _open_standard_input(column, split)
-    if _is_data_set(source):
+    path = parse_path(source)
+    if isinstance(path, Path) and _is_data_set(source, path):
         return _open_data_set(source, column, split)
-    if not Path(source).exists():
+    if not path.exists():
         raise FileNotFoundError(
             f"There is no file {source}: give a file of sentences, or a data set's Hub id or folder."
         )
     if split is not None:
         raise ValueError(f"{source} is a file and has no splits: leave --split out.")
-    return _open_file(Path(source), column)
+    return _open_file(path, column)
 
 
 def _open_standard_input(column: str | None, split: str | None) -> SentenceSource:
@@ -74,8 +77,7 @@ def _open_standard_input(column: str | None, split: str | None) -> SentenceSourc
     )
 
 
-def _is_data_set(source: str) -> bool:
-    path = Path(source)
+def _is_data_set(source: str, path: Path) -> bool:
     if path.exists():
         return path.is_dir()
     try:
@@ -85,7 +87,7 @@ def _is_data_set(source: str) -> bool:
     return False  # a file that is missing
 
 
-def _open_file(path: Path, column: str | None) -> SentenceSource:
+def _open_file(path: AnyPath, column: str | None) -> SentenceSource:
     count = None
     if file_extension(path) == ".parquet":
         with open_parquet(path) as table:
@@ -105,7 +107,7 @@ def _open_file(path: Path, column: str | None) -> SentenceSource:
     return SentenceSource(str(path), fingerprint, count, sentences)
 
 
-def _file_sentences(path: Path, column: str | None) -> Iterator[str]:
+def _file_sentences(path: AnyPath, column: str | None) -> Iterator[str]:
     if column is None:
         return (line for _, line in read_lines(path))
     return (_sentence(row[column], location) for location, row in read_rows(path, [column]))

@@ -1,13 +1,14 @@
 """Files of vectors that are written row by row, and are there when they are complete."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.lib import format as npy
 
+from modeling_dsa.batching_dsa import Vectors
+from modeling_dsa.files.remote_paths import AnyPath
 from modeling_dsa.files.replacing import replaced_file
 
 Append: TypeAlias = Callable[[np.ndarray[Any, np.dtype[Any]]], None]  # takes vectors, (rows, width)
@@ -16,8 +17,26 @@ SHARD_SIZE = 100_000  # rows of each file in a folder
 _RUN = b"dsa run"  # the key of a Parquet file's metadata under which stands what made it
 
 
+def check_finite(vectors: Vectors, sentences: Sequence[str]) -> None:
+    """Refuse vectors with numbers that their type cannot hold.
+
+    Args:
+        vectors: (sentences, width).
+        sentences: What they are of.
+
+    Raises:
+        ValueError: One of them holds NaN or an infinity.
+    """
+    finite = np.isfinite(vectors).all(axis=1)  # (sentences,)
+    if not finite.all():
+        raise ValueError(
+            f"The vector of the sentence {sentences[int(finite.argmin())][:80]!r} is not finite as {vectors.dtype}: "
+            "give dtype float32, or normalize, or another model."
+        )
+
+
 @contextmanager
-def write_npy(path: Path, dtype: str, width: int) -> Iterator[Append]:
+def write_npy(path: AnyPath, dtype: str, width: int) -> Iterator[Append]:
     """Write one array (rows, width) to a `.npy` file; nothing but the rows at hand is held in memory.
 
     Args:
@@ -49,7 +68,7 @@ def write_npy(path: Path, dtype: str, width: int) -> Iterator[Append]:
 
 
 @contextmanager
-def write_parquet(path: Path, dtype: str, width: int, first_row: int, run: str) -> Iterator[Append]:
+def write_parquet(path: AnyPath, dtype: str, width: int, first_row: int, run: str) -> Iterator[Append]:
     """Write rows to a Parquet file with the columns `row` (int64) and `vector` (a list of fixed size).
 
     Args:
@@ -83,19 +102,20 @@ def write_parquet(path: Path, dtype: str, width: int, first_row: int, run: str) 
         yield append
 
 
-def made_by(path: Path) -> str | None:
+def made_by(path: AnyPath) -> str | None:
     """The `run` of a file of [`write_parquet`], or None where there is no such file."""
     arrow, parquet = _pyarrow(path)
     if not path.is_file():
         return None
     try:
-        metadata = parquet.read_schema(path).metadata or {}
+        with path.open("rb") as file:
+            metadata = parquet.read_schema(file).metadata or {}
     except arrow.ArrowException:
         return None
     return metadata.get(_RUN, b"").decode() or None
 
 
-def _pyarrow(path: Path) -> tuple[Any, Any]:
+def _pyarrow(path: AnyPath) -> tuple[Any, Any]:
     try:
         import pyarrow
         from pyarrow import parquet

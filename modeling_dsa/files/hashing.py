@@ -4,11 +4,13 @@ import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 
+from .remote_paths import AnyPath
 
-def file_hash(path: Path) -> str:
+
+def file_hash(path: AnyPath) -> str:
     """SHA-256 of a file, in hexadecimal digits."""
     with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+        return hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]  # one of fsspec has `readinto`
 
 
 def describe_files(paths: Sequence[Path]) -> list[dict[str, str]]:

@@ -8,15 +8,32 @@ import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from .remote_paths import AnyPath
+
+if TYPE_CHECKING:
+    from upath import UPath
+
+PathOrUPath = TypeVar("PathOrUPath", Path, "UPath")
+
+
+_OBJECT_STORES = frozenset({"abfs", "abfss", "az", "gcs", "gs", "hf", "s3", "s3a"})
 
 
 @contextmanager
-def replaced_file(path: Path) -> Iterator[Path]:
+def replaced_file(path: AnyPath) -> Iterator[Path]:
     """A path beside `path`, with the same extension, to write to; at the end of the block it takes the name of `path`.
 
-    Where the block fails, `path` stays as it was and what was written is removed. The folder is made.
+    Where the block fails, `path` stays as it was and what was written is removed. The folder is made. What goes to
+    another machine is written here, in the folder for temporary files, and uploaded at the end of the block.
     """
+    if not isinstance(path, Path):
+        with TemporaryDirectory() as folder:
+            yield Path(folder, path.name)
+            _upload(Path(folder, path.name), path)
+        return
     beside = _beside(path)
     try:
         yield beside
@@ -55,13 +72,25 @@ def filled_folder(folder: Path, last: str | None = None) -> Iterator[Path]:
         shutil.rmtree(beside, ignore_errors=True)
 
 
+def _upload(file: Path, path: "UPath") -> None:
+    if path.protocol in _OBJECT_STORES:  # an object is there when its upload is complete
+        path.fs.put_file(str(file), path.path)
+        return
+    beside = _beside(path)
+    try:
+        beside.fs.put_file(str(file), beside.path)
+        beside.fs.mv(beside.path, path.path)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
 def _name_file(error: OSError, path: Path) -> None:
     """The error of a full disk names no file."""
     if error.errno is not None and error.filename is None:
         error.filename = str(path)
 
 
-def write_json(content: Any, path: Path) -> None:
+def write_json(content: Any, path: AnyPath) -> None:
     """Write a JSON file, whole or not at all.
 
     Raises:
@@ -71,14 +100,14 @@ def write_json(content: Any, path: Path) -> None:
         beside.write_text(json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n", encoding="utf-8")
 
 
-def _beside(path: Path) -> Path:
+def _beside(path: PathOrUPath) -> PathOrUPath:
     """Where this process writes what `path` shall be; what killed processes of this machine left there is removed."""
     path.parent.mkdir(parents=True, exist_ok=True)
     prefix, name = f".unfinished-{socket.gethostname()}-", path.name
     for left in path.parent.glob(f"{prefix}*-{glob.escape(name)}"):
         process = left.name.removeprefix(prefix).removesuffix(f"-{name}")
         if process.isdecimal() and (int(process) == os.getpid() or not _is_running(int(process))):
-            shutil.rmtree(left) if left.is_dir() else left.unlink(missing_ok=True)
+            shutil.rmtree(left) if isinstance(left, Path) and left.is_dir() else left.unlink(missing_ok=True)
     return path.with_name(f"{prefix}{os.getpid()}-{name}")
 
 

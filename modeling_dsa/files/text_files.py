@@ -6,10 +6,12 @@ import json
 import sys
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from io import BufferedIOBase
+from contextlib import ExitStack, contextmanager
+from io import BufferedIOBase, BufferedReader
 from pathlib import Path
 from typing import Any, TypeAlias
+
+from .remote_paths import AnyPath
 
 Row: TypeAlias = Mapping[str, Any]
 Rows: TypeAlias = Iterator[tuple[str, Row]]  # where each row is, such as "a.csv, line 7", and its values by column
@@ -44,7 +46,7 @@ def read_texts(paths: Sequence[Path], columns: Sequence[str] = ()) -> list[str]:
     return texts
 
 
-def read_rows(path: Path, columns: Sequence[str] | None = None) -> Rows:
+def read_rows(path: AnyPath, columns: Sequence[str] | None = None) -> Rows:
     r"""Read a file's rows one after another; empty lines are no rows, but rows of empty values are. No two columns may
     have one name.
 
@@ -66,7 +68,7 @@ def read_rows(path: Path, columns: Sequence[str] | None = None) -> Rows:
     return _READERS[file_extension(path)](path, columns)
 
 
-def read_lines(path: Path) -> Iterator[tuple[str, str]]:
+def read_lines(path: AnyPath) -> Iterator[tuple[str, str]]:
     """Read the lines of a UTF-8 file, also with `.gz` behind.
 
     Yields:
@@ -91,7 +93,7 @@ def read_standard_input() -> Iterator[tuple[str, str]]:
         yield f"{name}, line {number}", line.rstrip("\r\n")
 
 
-def file_extension(path: Path) -> str:
+def file_extension(path: AnyPath) -> str:
     """The extension that says how to read a file, in lower case and without `.gz`.
 
     Raises:
@@ -105,7 +107,7 @@ def file_extension(path: Path) -> str:
 
 
 @contextmanager
-def open_parquet(path: Path) -> Iterator[Any]:
+def open_parquet(path: AnyPath) -> Iterator[Any]:
     """Open a file as a `pyarrow.parquet.ParquetFile`, unpacked where it ends in `.gz`.
 
     Raises:
@@ -125,7 +127,7 @@ def open_parquet(path: Path) -> Iterator[Any]:
 
 
 @contextmanager
-def _open(path: Path) -> Iterator[BufferedIOBase]:
+def _open(path: AnyPath) -> Iterator[BufferedIOBase]:
     if not path.exists():
         raise FileNotFoundError(f"There is no file {path}: give files of texts.")
     if path.is_dir():
@@ -133,13 +135,18 @@ def _open(path: Path) -> Iterator[BufferedIOBase]:
     if not path.is_file():  # it is read more than once, and a pipe would wait for ever
         raise ValueError(f"{path} is no regular file: write what it gives to a file first, or pipe it to `-`.")
     try:
-        with gzip.open(path) if path.name.lower().endswith(".gz") else path.open("rb") as file:
+        with ExitStack() as opened:
+            file: Any = opened.enter_context(path.open("rb"))
+            if not isinstance(path, Path):  # fsspec's own way to lines is slow
+                file = opened.enter_context(BufferedReader(file))
+            if path.name.lower().endswith(".gz"):
+                file = opened.enter_context(gzip.GzipFile(fileobj=file))
             yield file
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise ValueError(f"{path} is a broken gzip file ({error}): pack or download it again.") from error
 
 
-def _lines(path: Path) -> Iterator[str]:
+def _lines(path: AnyPath) -> Iterator[str]:
     with _open(path) as file:
         yield from _decoded(str(path), file)
 
@@ -152,7 +159,7 @@ def _decoded(name: str, lines: Iterable[bytes]) -> Iterator[str]:
             raise ValueError(f"{name}, line {number} is not UTF-8: save it as UTF-8.") from error
 
 
-def _json_rows(path: Path, columns: Sequence[str] | None) -> Rows:
+def _json_rows(path: AnyPath, columns: Sequence[str] | None) -> Rows:
     for number, line in enumerate(_lines(path), 1):
         if not line.strip():
             continue
@@ -190,7 +197,7 @@ def _repeated(names: Sequence[str]) -> str | None:
     return next((name for index, name in enumerate(names) if name in names[:index]), None)
 
 
-def _json_file_rows(path: Path, columns: Sequence[str] | None) -> Rows:
+def _json_file_rows(path: AnyPath, columns: Sequence[str] | None) -> Rows:
     first = next((line for line in _lines(path) if line.strip()), "")
     if not first.lstrip().startswith("["):
         yield from _json_rows(path, columns)
@@ -203,13 +210,13 @@ def _json_file_rows(path: Path, columns: Sequence[str] | None) -> Rows:
         yield location, {column: row[column] for column in _wanted(location, columns, list(row))}
 
 
-def _tab_rows(path: Path, columns: Sequence[str] | None) -> Rows:
+def _tab_rows(path: AnyPath, columns: Sequence[str] | None) -> Rows:
     # Not the csv module: SNLI's sentences have lone quotes, which are plain characters in these files.
     lines = (line.split("\t") if line else [] for line in (line.rstrip("\r\n") for line in _lines(path)))
     return _table_rows(enumerate(lines, 1), path, columns)
 
 
-def _csv_rows(path: Path, columns: Sequence[str] | None) -> Rows:
+def _csv_rows(path: AnyPath, columns: Sequence[str] | None) -> Rows:
     csv.field_size_limit(sys.maxsize)  # a news article may be longer than the module's 131,072 characters
     rows = csv.reader(_lines(path), strict=True)
     try:
@@ -218,7 +225,7 @@ def _csv_rows(path: Path, columns: Sequence[str] | None) -> Rows:
         raise ValueError(f"{path}, line {rows.line_num} is broken ({error}): fix or remove it.") from error
 
 
-def _table_rows(lines: Iterator[tuple[int, list[str]]], path: Path, columns: Sequence[str] | None) -> Rows:
+def _table_rows(lines: Iterator[tuple[int, list[str]]], path: AnyPath, columns: Sequence[str] | None) -> Rows:
     _, header = next(lines, (1, []))
     wanted = [(column, header.index(column)) for column in _wanted(str(path), columns, header)]
     if len(header) == 1 and (others := [mark for mark in ",;\t|" if mark in header[0]]):
@@ -237,7 +244,7 @@ def _table_rows(lines: Iterator[tuple[int, list[str]]], path: Path, columns: Seq
         yield location, {column: fields[index] if index < len(fields) else "" for column, index in wanted}
 
 
-def _parquet_rows(path: Path, columns: Sequence[str] | None) -> Rows:
+def _parquet_rows(path: AnyPath, columns: Sequence[str] | None) -> Rows:
     with open_parquet(path) as table:
         wanted = list(_wanted(str(path), columns, table.schema_arrow.names))
         rows = (row for batch in table.iter_batches(columns=wanted) for row in batch.to_pylist())
@@ -256,7 +263,7 @@ def _wanted(location: str, columns: Sequence[str] | None, there: Sequence[str]) 
     return there if columns is None else columns
 
 
-_READERS: dict[str, Callable[[Path, Sequence[str] | None], Rows]] = {
+_READERS: dict[str, Callable[[AnyPath, Sequence[str] | None], Rows]] = {
     ".txt": _tab_rows,
     ".jsonl": _json_rows,
     ".json": _json_file_rows,

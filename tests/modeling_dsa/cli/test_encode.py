@@ -17,7 +17,9 @@ import numpy as np
 import pyarrow
 import pyarrow.parquet
 import pytest
+from fsspec.implementations.memory import MemoryFileSystem
 from small_encoders import many_sentences, save_encoder
+from upath import UPath
 
 from modeling_dsa.batching_dsa import Vectors
 from modeling_dsa.cli.main import main
@@ -110,6 +112,38 @@ def test_options_reach_the_vectors(model: Path, lines: Path, tmp_path: Path, out
     assert found.dtype == wanted.dtype
     step = {"float32": 1e-6, "float16": 1e-3, "int8": 1}[dtype]
     assert np.abs(found.astype(np.float32) - wanted.astype(np.float32)).max() <= step
+
+
+def test_other_file_systems_are_read_and_written(
+    model: Path, lines: Path, expected: Vectors, caplog: pytest.LogCaptureFixture
+) -> None:
+    home = UPath("memory://encode")
+    home.mkdir()
+    (home / "a.txt.gz").write_bytes(gzip.compress(lines.read_bytes()))
+    rows = pyarrow.table({"text": SENTENCES})
+    with (home / "a.parquet").open("wb") as file:
+        pyarrow.parquet.write_table(rows, file)
+    for name in ("a.txt.gz", "a.parquet"):
+        assert run(home / name, home / "new" / f"{name}.npy", "--model", model) == 0
+        with (home / "new" / f"{name}.npy").open("rb") as file:
+            assert np.abs(np.load(file) - expected).max() <= 1e-6
+    words = [home / "a.parquet", home / "shards", "--model", model, "--shard_size", 40]
+    assert run(*words) == 0
+    shards = sorted(path for path in (home / "shards").iterdir() if path.suffix == ".parquet")
+    assert [path.name for path in shards] == SHARDS[:3]
+    found = pyarrow.concat_tables(pyarrow.parquet.read_table(path.open("rb")) for path in shards)
+    assert found["row"].to_pylist() == list(range(120))
+    assert np.abs(np.array(found["vector"].to_pylist()) - expected).max() <= 1e-6
+    written = [MemoryFileSystem.store[path.path] for path in shards]
+    shards[1].unlink()
+    assert run(*words) == 0  # a run that was stopped is resumed
+    stayed = [MemoryFileSystem.store[path.path] is file for path, file in zip(shards, written, strict=True)]
+    assert stayed == [True, False, True]
+    assert run(*words, "--normalize") == 2
+    assert "memory://encode/shards holds vectors made with another options" in caplog.messages[-1]
+    assert run(home / "a.txt.gz", home / "new" / "a.parquet.npy", "--model", model) == 2
+    assert "a.parquet.npy exists: give --overwrite to replace it" in caplog.messages[-1]
+    assert {path.name for path in home.iterdir()} == {"a.txt.gz", "a.parquet", "new", "shards"}
 
 
 def slow_input(folder: Path, rows: int) -> Path:
@@ -256,6 +290,11 @@ def mistakes(model: Path, lines: Path, tmp_path: Path) -> list[tuple[list[object
             "nowhere is no folder here, and on the Hub its config.json",
         ),
         (["org/nowhere", output, "--model", model], "org/nowhere is no file, and no data set that can be read ("),
+        (["memory://no.txt", output, "--model", model], "There is no file memory://no.txt: give"),
+        (
+            [lines, "gs://bucket/a.npy", "--model", model],
+            "gs://bucket/a.npy needs a package that is missing: Please in",
+        ),
     ]
 
 

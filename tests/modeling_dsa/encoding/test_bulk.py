@@ -293,6 +293,6 @@ def test_process_comes_from_the_launchers_variables(monkeypatch: pytest.MonkeyPa
 
 def test_vectors_that_the_type_cannot_hold_are_refused(tmp_path: Path) -> None:
     encoder, options = small_encoder(pooling="mean", token_norm=1e7), replace(OPTIONS, dtype="float16")
-    with pytest.raises(ValueError, match=r"The vector of the sentence .* is not finite as float16: give --dtype"):
+    with pytest.raises(ValueError, match=r"The vector of the sentence .* is not finite as float16: give dtype float32"):
         encode_bulk(encoder, source(), tmp_path / "a.npy", options, ALONE)
     assert not list(tmp_path.iterdir())

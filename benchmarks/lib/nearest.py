@@ -1,0 +1,20 @@
+"""The nearest sentences of queries, and how many of them another search finds."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .peers import Vectors
+
+NEAREST = 10
+
+
+def nearest(queries: Vectors, sentences: Vectors, own: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Indices of the ten sentences nearest to each query, but for its own; vectors at length 1. (queries, 10)"""
+    cosines = queries @ sentences.T  # (queries, sentences)
+    cosines[np.arange(len(own)), own] = -np.inf
+    return np.argpartition(-cosines, NEAREST - 1, axis=1)[:, :NEAREST]
+
+
+def recall(expected: NDArray[np.int64], found: NDArray[np.int64]) -> float:
+    """Share of what was expected that was found, a mean over the queries."""
+    return float(np.mean([len(set(one) & set(other)) / len(one) for one, other in zip(expected, found, strict=True)]))

@@ -1,0 +1,175 @@
+"""`ColumnEncoder` under each engine: vectors are `SentenceEncoder`'s, and a dead worker loses and doubles no row."""
+
+import os
+import pickle
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas
+import psutil
+import pyarrow
+import pyarrow.parquet
+import pytest
+from pages import SNIPPETS
+from small_encoders import SENTENCES, WORDS, save_encoder
+
+from modeling_dsa.encoding.column_encoder import ColumnEncoder
+from modeling_dsa.encoding.encoder import SentenceEncoder
+
+TEXTS = [*SENTENCES, None]
+FILES, ROWS = 24, 1000
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save_encoder(tmp_path_factory.mktemp("model") / "small")
+
+
+def test_rows_keep_their_columns_and_get_the_vectors_of_their_sentences(model: Path) -> None:
+    expected = SentenceEncoder.from_pretrained(model).encode(["" if text is None else text for text in TEXTS])
+    sent = pickle.loads(pickle.dumps(ColumnEncoder(str(model), text_column="s", vector_column="v", batch_size=2)))
+    rows = sent({"id": list(range(len(TEXTS))), "s": np.array(TEXTS, object)})
+    assert list(rows) == ["id", "s", "v"]
+    assert np.abs(rows["v"] - expected).max() <= 1e-6
+    for kind in (object, "str"):
+        frames = [pandas.DataFrame({"s": pandas.Series(TEXTS[:4], dtype=kind), "id": range(4)}) for _ in range(2)]
+        for frame in sent.frames(iter(frames)):
+            assert list(frame) == ["s", "id", "v"]
+            assert np.abs(np.stack(frame["v"]) - expected[:4]).max() <= 1e-6
+
+
+def test_options_are_those_of_the_encoder(model: Path) -> None:
+    expected = SentenceEncoder.from_pretrained(model).encode(["a dog"], normalize=True, dtype="int8")
+    found = ColumnEncoder(str(model), normalize=True, dtype="int8")({"text": ["a dog"]})["vector"]
+    assert (found == expected).all()
+
+
+def test_a_mistake_stops_the_worker(model: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(model, tmp_path / "model")
+    encode = ColumnEncoder(str(folder))
+    with pytest.raises(ValueError, match=r"no column 'text': they have id, sentence\."):
+        encode({"id": [1], "sentence": ["a"]})
+    with pytest.raises(ValueError, match="have a column 'vector': give another vector_column"):
+        encode({"text": ["a"], "vector": [1]})
+    with pytest.raises(ValueError, match="index 0 is 1, which is no string"):
+        encode({"text": [1]})
+    shutil.rmtree(folder)
+    save_encoder(folder, head_count=1)
+    with pytest.raises(ValueError, match="is another model on this worker"):
+        pickle.loads(pickle.dumps(encode))({"text": ["a"]})
+
+
+@pytest.fixture(scope="module")
+def sentences(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Files of rows that are worth some seconds of the small model, so that there is a middle of the work."""
+    folder = tmp_path_factory.mktemp("data") / "sentences"
+    folder.mkdir()
+    for file in range(FILES):
+        ids = range(file * ROWS, (file + 1) * ROWS)
+        texts = [" ".join(WORDS[(row + word) % len(WORDS)] for word in range(row % 97)) + f" {row}" for row in ids]
+        pyarrow.parquet.write_table(pyarrow.table({"id": list(ids), "text": texts}), folder / f"{file:02}.parquet")
+    return folder
+
+
+def script(name: str, model: Path, sentences: Path, folder: Path) -> str:
+    """A snippet of the guide with the folders of a test."""
+    text = SNIPPETS[name].text
+    for shown, used in (("/models/dsa-mini-en", model), ("/data/sentences", sentences), ("/data/", f"{folder}/")):
+        assert shown in text
+        text = text.replace(shown, str(used))
+    return text
+
+
+def killing_one(
+    script: str,
+    is_worker: Callable[[psutil.Process], bool],
+    is_in_the_middle: Callable[[], bool],
+    **variables: str,
+) -> int:
+    """Run a script, kill one of its two workers in the middle of the work: the script's exit code."""
+    environment = os.environ | {"HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"} | variables
+    program = psutil.Popen([sys.executable, "-c", script], env=environment)
+    try:
+        end = time.monotonic() + 120
+        while not is_in_the_middle():
+            assert program.poll() is None
+            assert time.monotonic() < end
+            time.sleep(0.02)
+        workers = [process for process in program.children(recursive=True) if is_worker(process)]
+        assert len(workers) >= 2
+        workers[0].kill()
+        return int(program.wait(180))
+    finally:
+        for process in [*program.children(recursive=True), program] if program.is_running() else []:
+            process.kill()
+
+
+def check_all(model: Path, vectors: Path, sentences: Path) -> None:
+    """Each row of the input is there once, with its vector."""
+    given = pyarrow.parquet.read_table(sentences).sort_by("id")
+    found = pyarrow.parquet.read_table(vectors).sort_by("id")
+    assert found["id"].to_pylist() == given["id"].to_pylist()
+    assert found["text"].to_pylist() == given["text"].to_pylist()
+    expected = SentenceEncoder.from_pretrained(model).encode(given["text"].to_pylist(), normalize=True)
+    assert np.abs(np.array(found["vector"].to_pylist()) - expected).max() <= 1e-5
+
+
+@pytest.mark.slow
+def test_ray_gives_the_work_of_a_killed_actor_to_another(model: Path, sentences: Path, tmp_path: Path) -> None:
+    pytest.importorskip("ray", reason="ray is not installed")
+    vectors = tmp_path / "vectors"
+
+    def is_in_the_middle() -> bool:
+        return 1 <= len(list(vectors.glob("*.parquet"))) < FILES
+
+    def is_actor(process: psutil.Process) -> bool:
+        return any("ray::" in part and "ColumnEncoder" in part for part in process.cmdline())
+
+    code = killing_one(
+        script("ray", model, sentences, tmp_path), is_actor, is_in_the_middle, RAY_USAGE_STATS_ENABLED="0"
+    )
+    assert code == 0
+    check_all(model, vectors, sentences)
+
+
+@pytest.mark.slow
+def test_spark_gives_the_work_of_a_killed_executor_to_another(model: Path, sentences: Path, tmp_path: Path) -> None:
+    pytest.importorskip("pyspark", reason="pyspark is not installed")
+    if shutil.which("java") is None:
+        pytest.skip("Spark needs Java")
+    vectors = tmp_path / "vectors"
+
+    def is_executor(process: psutil.Process) -> bool:
+        return "org.apache.spark.executor.CoarseGrainedExecutorBackend" in process.cmdline()
+
+    code = killing_one(
+        script("spark", model, sentences, tmp_path),
+        is_executor,
+        lambda: any(vectors.rglob("part-*.parquet")),
+        PYSPARK_SUBMIT_ARGS="--master local-cluster[2,1,1024] pyspark-shell",
+    )
+    assert code == 0
+    check_all(model, vectors, sentences)
+
+
+@pytest.mark.slow
+def test_datasets_encodes_what_a_killed_process_left(model: Path, sentences: Path, tmp_path: Path) -> None:
+    text = script("map", model, sentences, tmp_path)
+    cache = tmp_path / "cache"
+    call = [sys.executable, "-c", text]
+    code = killing_one(
+        text,
+        lambda process: not process.children(),
+        lambda: len(list(cache.rglob("tmp*"))) >= 2,
+        HF_DATASETS_CACHE=str(cache),
+    )
+    assert code != 0
+    assert not (tmp_path / "vectors.parquet").exists()
+    environment = os.environ | {"HF_HUB_OFFLINE": "1", "HF_DATASETS_CACHE": str(cache)}
+    subprocess.run(call, env=environment, check=True, timeout=180)
+    check_all(model, tmp_path / "vectors.parquet", sentences)
