@@ -88,7 +88,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise ValueError("--probe takes up to three files, TRAIN VALIDATION TEST: give it once for each task.")
     with optional_packages("Evaluation", "evaluation", "matplotlib", "scipy", "sklearn"):
         from modeling_dsa.evaluation import card, models, probes, report, similarity
-    from modeling_dsa.files.card_sections import read_card
+    from modeling_dsa.files.card_sections import read_card, write_card
     from modeling_dsa.files.environment import environment
     from modeling_dsa.files.hashing import hash_weights
 
@@ -121,6 +121,7 @@ def run(arguments: argparse.Namespace) -> int:
         evaluation.draw(beside)
     if old_card is not None:
         card.update_card(old_card, evaluation, folder)
+        write_card(old_card, folder)
     print(evaluation.as_markdown())  # noqa: T201
     logger.info(f"{folder / report.FILE} and {folder / report.PICTURE} hold the figures.")
     return 0

@@ -136,6 +136,7 @@ def _measure_faithfulness(arguments: argparse.Namespace) -> int:
     with optional_packages("--faithfulness", "explanation", "captum", "matplotlib", "scipy"):
         from modeling_dsa.explanation import faithfulness_report
         from modeling_dsa.explanation.faithfulness import check_model, faithfulness
+        from modeling_dsa.explanation.faithfulness_summary import summarize
     from modeling_dsa.files.card_sections import read_card, write_card
     from modeling_dsa.files.environment import environment
     from modeling_dsa.files.hashing import describe_files, hash_weights
@@ -155,7 +156,7 @@ def _measure_faithfulness(arguments: argparse.Namespace) -> int:
         describe_files([arguments.faithfulness])[0],
         command_without_folders(arguments.command),
         environment() | {"captum": version("captum")},
-        faithfulness(cast(DSAForSequenceClassification, model), tokenizer, texts),
+        **summarize(faithfulness(cast(DSAForSequenceClassification, model), tokenizer, texts)),
     )
     if card is not None:
         outputs = [*outputs, folder / faithfulness_report.FILE, folder / faithfulness_report.PICTURE]

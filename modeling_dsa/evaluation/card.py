@@ -5,7 +5,7 @@ from typing import cast
 
 from huggingface_hub import EvalResult, ModelCard, ModelCardData
 
-from modeling_dsa.files.card_sections import put_section, write_card
+from modeling_dsa.files.card_sections import put_section
 
 from .report import FIGURES, PICTURE, Evaluation, Result
 
@@ -19,7 +19,7 @@ _OURS = "sha256"  # what tells the results of `dsa evaluate` from others in a ca
 
 
 def update_card(card: ModelCard, evaluation: Evaluation, folder: Path) -> None:
-    """Put an evaluation into a card in place of the one before, and write it; all else stays.
+    """Put an evaluation into a card in place of the one before; all else stays.
 
     Args:
         card: What `read_card` gives.
@@ -37,7 +37,6 @@ def update_card(card: ModelCard, evaluation: Evaluation, folder: Path) -> None:
         "Percent; correlations of the cosines of vectors with human scores, times 100.\n\n"
         f"![The same figures as bars]({PICTURE})",
     )
-    write_card(card, folder)
 
 
 def _figures(result: Result) -> list[EvalResult]:

@@ -1,5 +1,6 @@
 """An evaluation as JSON, as a Markdown table and as a picture."""
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -59,6 +60,15 @@ class Evaluation:
     command: str
     environment: dict[str, Any]
     results: list[Result]
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> "Evaluation":
+        """That of an evaluation.json.
+
+        Raises:
+            TypeError: It holds other entries.
+        """
+        return cls(**{**content, "results": [Result(**result) for result in content["results"]]})
 
     def as_json(self) -> dict[str, Any]:
         """Ready for a JSON file."""

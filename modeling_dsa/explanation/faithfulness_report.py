@@ -1,7 +1,7 @@
-"""Faithfulness as JSON, as a table, as curves, in plain words, and in a model's card."""
+"""Faithfulness as JSON, as a table, as curves, and in a model's card."""
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +11,7 @@ from matplotlib.figure import Figure
 
 from modeling_dsa.files.card_sections import put_section
 
-from .faithfulness import RANDOM, STEPS, Estimate, MethodScores, estimate
-
 FILE, PICTURE = "faithfulness.json", "faithfulness.png"
-ATTENTION, INTEGRATED = "attention", "integrated gradients"
 _HEADINGS = {
     "comprehensiveness": "Comprehensiveness ↑",
     "sufficiency": "Sufficiency ↓",
@@ -26,13 +23,13 @@ _LOOKS = {
     "attention": ("#0072B2", "o"),
     "gradient x input": ("#E69F00", "s"),
     "integrated gradients": ("#009E73", "^"),
-    RANDOM: ("#666666", "x"),
+    "random": ("#666666", "x"),
 }
 
 
 @dataclass(frozen=True)
 class FaithfulnessReport:
-    """What the deletion of words said of a model.
+    """What the deletion of words said of a model; what faithfulness.json holds.
 
     Attributes:
         model: Folder or Hub id.
@@ -40,7 +37,11 @@ class FaithfulnessReport:
         data: The name and SHA-256 of the file of the examples.
         command: That gave this.
         environment: Versions and hardware.
-        scores: Of each method.
+        examples: How many examples there were.
+        verdict: Whether the attention explains the decision, in plain words.
+        figures: Of each method, each figure's mean over the examples with its interval: `mean`, `low` and `high`.
+        attention_less_random: Each figure of attention less that of random words, on the same examples; likewise.
+        curves: Of each method the mean probability under `deletion` and under `insertion`, from no word to all words.
     """
 
     model: str
@@ -48,95 +49,51 @@ class FaithfulnessReport:
     data: dict[str, str]
     command: str
     environment: dict[str, Any]
-    scores: dict[str, MethodScores]
+    examples: int
+    verdict: str
+    figures: dict[str, dict[str, dict[str, float]]]
+    attention_less_random: dict[str, dict[str, float]]
+    curves: dict[str, dict[str, list[float]]]
 
-    @property
-    def examples(self) -> int:
-        """How many examples there were."""
-        return len(self.scores[ATTENTION].comprehensiveness)
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> "FaithfulnessReport":
+        """That of a faithfulness.json.
 
-    @cached_property
-    def estimates(self) -> dict[str, dict[str, Estimate]]:
-        """The figures of each method."""
-        return {
-            method: {name: estimate(values) for name, values in scores.figures().items()}
-            for method, scores in self.scores.items()
-        }
-
-    def difference(self, figure: str, other: str) -> Estimate:
-        """A figure of attention less that of another method, on the same examples."""
-        return estimate(self.scores[ATTENTION].figures()[figure] - self.scores[other].figures()[figure])
-
-    @cached_property
-    def verdict(self) -> str:
-        """Whether the attention explains the decision, in plain words."""
-        removed, kept = self.difference("comprehensiveness", RANDOM), self.difference("sufficiency", RANDOM)
-        matter, suffice = removed.low > 0, kept.high < 0
-        if matter and suffice:
-            answer = "The attention explains the decision better than chance"
-        elif matter or suffice:
-            answer = "The attention explains the decision only in part"
-        else:
-            answer = "The attention does not explain the decision"
-        without = {name: self._points(name, "comprehensiveness") for name in (ATTENTION, RANDOM, INTEGRATED)}
-        alone = {name: self._points(name, "sufficiency") for name in (ATTENTION, RANDOM, INTEGRATED)}
-        rival = self.difference("comprehensiveness", INTEGRATED)
-        relation = "fewer" if rival.high < 0 else "more" if rival.low > 0 else "as many"
-        ending = f"{relation} points than" if relation != "as many" else "about as many points as"
-        return (
-            f"{answer}. Without the words that it looks at most, the probability of the predicted class falls by "
-            f"{without[ATTENTION]} points on average, and by {without[RANDOM]} without words chosen at random; with "
-            f"these words alone it falls by {alone[ATTENTION]}, and by {alone[RANDOM]} with random ones. That is "
-            f"{ending} the words that integrated gradients choose: {without[INTEGRATED]} without them, "
-            f"{alone[INTEGRATED]} with them alone."
-        )
-
-    def _points(self, method: str, figure: str) -> str:
-        return f"{100 * self.estimates[method][figure].mean:.1f}"
+        Raises:
+            TypeError: It holds other entries.
+        """
+        return cls(**content)
 
     def as_json(self) -> dict[str, Any]:
         """Ready for a JSON file."""
-        curves = {
-            method: {
-                "deletion": scores.deletion.mean(0).tolist(),
-                "insertion": scores.insertion.mean(0).tolist(),
-            }
-            for method, scores in self.scores.items()
-        }
-        names = ("model", "weights", "data", "command", "environment")
-        return {name: getattr(self, name) for name in names} | {
-            "examples": self.examples,
-            "verdict": self.verdict,
-            "figures": {
-                method: {name: asdict(value) for name, value in figures.items()}
-                for method, figures in self.estimates.items()
-            },
-            "attention_less_random": {name: asdict(self.difference(name, RANDOM)) for name in _HEADINGS},
-            "curves": curves,
-        }
+        return asdict(self)
 
     def as_markdown(self) -> str:
         """A table with a row for each method."""
         lines = [["Words in the order of", *_HEADINGS.values()], ["---", *["---:"] * len(_HEADINGS)]]
-        for method, figures in self.estimates.items():
-            cells = [f"{100 * one.mean:.1f} [{100 * one.low:.1f}, {100 * one.high:.1f}]" for one in figures.values()]
+        for method, figures in self.figures.items():
+            cells = [
+                "{mean:.1f} [{low:.1f}, {high:.1f}]".format(**{name: 100 * value for name, value in one.items()})
+                for one in figures.values()
+            ]
             lines.append([method, *cells])
         return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
 
     def draw(self, path: Path) -> None:
         """Draw the curves, as a PNG."""
         figure = Figure(figsize=(9, 4), layout="constrained")
-        shares = np.linspace(0, 100, STEPS + 1)
         for panel, name, heading in zip(
             figure.subplots(1, 2, sharey=True),
             ("deletion", "insertion"),
             ("Deletion: lower is better", "Insertion: higher is better"),
             strict=True,
         ):
-            for method, scores in self.scores.items():
+            for method, curves in self.curves.items():
                 colour, mark = _LOOKS[method]
-                values = 100 * getattr(scores, name).mean(0)
-                panel.plot(shares, values, color=colour, marker=mark, markersize=5, label=method)
+                values = 100 * np.asarray(curves[name])
+                panel.plot(
+                    np.linspace(0, 100, len(values)), values, color=colour, marker=mark, markersize=5, label=method
+                )
             panel.set_title(heading, fontsize=11)
             panel.set_xlabel(f"words {'deleted' if name == 'deletion' else 'put in'}, %")
             panel.grid(alpha=0.3)

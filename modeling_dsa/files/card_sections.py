@@ -10,6 +10,7 @@ from yaml import YAMLError
 from .replacing import replaced_file
 
 CARD = "README.md"
+_OWN_WORDS = re.compile(r"<!-- own words -->\n.*?<!-- end of own words -->", re.S)
 
 
 def read_card(folder: Path) -> ModelCard:
@@ -45,6 +46,19 @@ def put_section(card: ModelCard, command: str, section: str) -> None:
         card.text = pattern.sub(lambda _: marked, text, count=1)
     else:
         card.text = f"{text.rstrip()}\n\n{marked}\n"
+
+
+def keep_own_words(card: ModelCard, old: ModelCard) -> None:
+    """Take over what only people know from the card that is replaced.
+
+    Args:
+        card: The new one. Its end gets the text between each `<!-- own words -->` and `<!-- end of own words -->`,
+            and it the language, where it names none.
+        old: The one before.
+    """
+    for words in _OWN_WORDS.findall(old.text):
+        card.text = f"{card.text.rstrip()}\n\n{words}\n"
+    card.data.language = card.data.language or old.data.language
 
 
 def write_card(card: ModelCard, folder: Path) -> None:

@@ -17,6 +17,7 @@ from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]
 
 from modeling_dsa import DSAConfig, DSAForSequenceClassification
 from modeling_dsa.encoders_dsa import ENCODERS
+from modeling_dsa.files.card_sections import CARD, keep_own_words, read_card
 from modeling_dsa.files.loading import load_model_and_tokenizer, load_part
 from modeling_dsa.files.model_folder import read_config
 from modeling_dsa.files.replacing import replaced_file
@@ -27,6 +28,7 @@ from run_glue_style.training.results import read_results
 
 from .card.kinds import NLI, SENTIMENT, Kind, kind_of, shown_inputs
 from .card.known_data import known_data
+from .card.measured import put_measured
 from .card.metadata import card_metadata
 from .card.run_facts import run_facts
 from .card.text import percent, plain, quoted
@@ -80,6 +82,9 @@ def model_card(
 def write_card(folder: Path, model_id: str, other_seeds: Sequence[Mapping[str, Any]] = ()) -> Path:
     """Write the card of a model's folder, README.md, from its config.json and, if it has them, results and weights.
 
+    What `dsa evaluate` and `dsa explain --faithfulness` wrote beside these weights goes in too. Of the card before it
+    keeps the language and what stands between `<!-- own words -->` and `<!-- end of own words -->`.
+
     Args:
         folder: A saved model.
         model_id: As in `model_card`.
@@ -105,7 +110,10 @@ def write_card(folder: Path, model_id: str, other_seeds: Sequence[Mapping[str, A
     card = model_card(
         results, model_id=model_id, config=config, examples=examples, picture=picture, other_seeds=other_seeds
     )
-    return _write(card, folder / "README.md")
+    if (folder / CARD).is_file():
+        keep_own_words(card, read_card(folder))
+    put_measured(card, folder)
+    return _write(card, folder / CARD)
 
 
 def main() -> None:

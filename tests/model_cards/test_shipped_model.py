@@ -71,21 +71,25 @@ def test_it_is_as_good_as_its_results_say(results: dict[str, Any]) -> None:
     assert measured == pytest.approx(results["metrics"]["validation"]["accuracy"], abs=0.003)
 
 
-def test_its_card_is_what_the_command_writes(tmp_path: Path) -> None:
-    folder = tmp_path / "dsa-snli"
-    shutil.copytree(FOLDER, folder)
-    (folder / "README.md").unlink()
-    write_card(folder, "your-org/dsa-snli")
-    shipped = (FOLDER / "README.md").read_text("utf-8")
-    written, _, section = shipped.partition("\n<!-- dsa explain, faithfulness: ")
-    assert (folder / "README.md").read_text("utf-8") == written
+@pytest.mark.parametrize("folder", SHIPPED, ids=[folder.name for folder in SHIPPED])
+def test_its_card_is_what_the_command_writes_with_what_was_measured_since(folder: Path, tmp_path: Path) -> None:
+    copy = tmp_path / folder.name
+    shutil.copytree(folder, copy)
+    write_card(copy, f"your-org/{folder.name}")
+    assert (copy / "README.md").read_text("utf-8") == (folder / "README.md").read_text("utf-8")
+    (measured,) = (path for path in folder.glob("*.json") if path.stem in ("evaluation", "faithfulness"))
+    assert json.loads(measured.read_text("utf-8"))["weights"] == hash_weights(str(folder))
+    assert measured.with_suffix(".png").is_file()
+
+
+def test_its_card_has_the_figures_of_faithfulness() -> None:
+    card = (FOLDER / "README.md").read_text("utf-8")
     measured = json.loads((FOLDER / "faithfulness.json").read_text("utf-8"))
-    assert measured["weights"] == hash_weights(str(FOLDER))
-    assert measured["verdict"] in section
+    assert measured["verdict"] in card
     for method, figures in measured["figures"].items():
         percents = [{name: 100 * value for name, value in one.items()} for one in figures.values()]
         cells = " | ".join("{mean:.1f} [{low:.1f}, {high:.1f}]".format(**one) for one in percents)
-        assert f"| {method} | {cells} |" in section
+        assert f"| {method} | {cells} |" in card
 
 
 def test_it_knows_a_contradiction_and_shows_four_heads() -> None:

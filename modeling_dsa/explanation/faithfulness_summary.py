@@ -1,0 +1,66 @@
+"""The scores of single examples as figures with intervals, and in plain words."""
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from .faithfulness import RANDOM, Estimate, MethodScores, estimate
+
+ATTENTION, INTEGRATED = "attention", "integrated gradients"
+
+
+def summarize(scores: Mapping[str, MethodScores]) -> dict[str, Any]:
+    """What a `FaithfulnessReport` says of the scores of each method: all its attributes that are figures or words.
+
+    Args:
+        scores: What `faithfulness` gives.
+    """
+    estimates = {
+        method: {name: estimate(values) for name, values in of_method.figures().items()}
+        for method, of_method in scores.items()
+    }
+    return {
+        "examples": len(scores[ATTENTION].comprehensiveness),
+        "verdict": _verdict(scores, estimates),
+        "figures": {
+            method: {name: asdict(value) for name, value in figures.items()} for method, figures in estimates.items()
+        },
+        "attention_less_random": {
+            name: asdict(_difference(scores, name, RANDOM)) for name in scores[ATTENTION].figures()
+        },
+        "curves": {
+            method: {"deletion": of_method.deletion.mean(0).tolist(), "insertion": of_method.insertion.mean(0).tolist()}
+            for method, of_method in scores.items()
+        },
+    }
+
+
+def _difference(scores: Mapping[str, MethodScores], figure: str, other: str) -> Estimate:
+    """A figure of attention less that of another method, on the same examples."""
+    return estimate(scores[ATTENTION].figures()[figure] - scores[other].figures()[figure])
+
+
+def _verdict(scores: Mapping[str, MethodScores], estimates: Mapping[str, Mapping[str, Estimate]]) -> str:
+    removed, kept = _difference(scores, "comprehensiveness", RANDOM), _difference(scores, "sufficiency", RANDOM)
+    matter, suffice = removed.low > 0, kept.high < 0
+    if matter and suffice:
+        answer = "The attention explains the decision better than chance"
+    elif matter or suffice:
+        answer = "The attention explains the decision only in part"
+    else:
+        answer = "The attention does not explain the decision"
+
+    def points(figure: str) -> dict[str, str]:
+        return {name: f"{100 * estimates[name][figure].mean:.1f}" for name in (ATTENTION, RANDOM, INTEGRATED)}
+
+    without, alone = points("comprehensiveness"), points("sufficiency")
+    rival = _difference(scores, "comprehensiveness", INTEGRATED)
+    relation = "fewer" if rival.high < 0 else "more" if rival.low > 0 else "as many"
+    ending = f"{relation} points than" if relation != "as many" else "about as many points as"
+    return (
+        f"{answer}. Without the words that it looks at most, the probability of the predicted class falls by "
+        f"{without[ATTENTION]} points on average, and by {without[RANDOM]} without words chosen at random; with "
+        f"these words alone it falls by {alone[ATTENTION]}, and by {alone[RANDOM]} with random ones. That is "
+        f"{ending} the words that integrated gradients choose: {without[INTEGRATED]} without them, "
+        f"{alone[INTEGRATED]} with them alone."
+    )

@@ -1,0 +1,42 @@
+"""What was measured of other weights, or is broken, does not get into a card."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from huggingface_hub import ModelCard
+
+from run_glue_style.reporting.card.measured import put_measured
+
+SHIPPED = Path(__file__).parents[4] / "model_cards" / "dsa-snli"
+
+
+def card() -> ModelCard:
+    return ModelCard("---\nlibrary_name: transformers\n---\nThe text.\n")
+
+
+def test_figures_of_other_weights_are_left_out(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    shutil.copyfile(SHIPPED / "faithfulness.json", tmp_path / "faithfulness.json")
+    (tmp_path / "model.safetensors").write_bytes(b"retrained")
+    unchanged = card()
+    put_measured(unchanged, tmp_path)
+    assert str(unchanged) == str(card())
+    assert "faithfulness.json is of other weights than those beside it" in caplog.text
+
+
+@pytest.mark.parametrize("content", ["{", "[]", '{"weights": {}, "results": [{}]}', "{}"])
+def test_a_broken_file_gets_one_sentence(content: str, tmp_path: Path) -> None:
+    (tmp_path / "evaluation.json").write_text(content, encoding="utf-8")
+    with pytest.raises(ValueError, match=r"evaluation\.json is broken \(.*\): make it again, or take it out"):
+        put_measured(card(), tmp_path)
+
+
+def test_the_evaluation_goes_into_text_and_metadata(tmp_path: Path) -> None:
+    content = json.loads((SHIPPED.parent / "dsa-mini-en" / "evaluation.json").read_text("utf-8"))
+    (tmp_path / "evaluation.json").write_text(json.dumps(content | {"weights": {}}), encoding="utf-8")
+    written = card()
+    put_measured(written, tmp_path)
+    assert "## Evaluation by `dsa evaluate`" in written.text
+    metrics = [result.metric_value for result in written.data.eval_results]
+    assert metrics == [value for result in content["results"] for value in result["figures"].values()]
