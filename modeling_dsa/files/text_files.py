@@ -12,9 +12,13 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from .remote_paths import AnyPath
+from .unpacking import GzipReader, check_unpacked
 
 Row: TypeAlias = Mapping[str, Any]
 Rows: TypeAlias = Iterator[tuple[str, Row]]  # where each row is, such as "a.csv, line 7", and its values by column
+
+_CHUNK = 1 << 18  # bytes that are unpacked at once
+_PARQUET_ROWS = 256  # that are unpacked at once: each may be a value that the file holds a single time
 
 
 def read_texts(paths: Sequence[Path], columns: Sequence[str] = ()) -> list[str]:
@@ -63,7 +67,8 @@ def read_rows(path: AnyPath, columns: Sequence[str] | None = None) -> Rows:
 
     Raises:
         FileNotFoundError: There is no such file.
-        ValueError: The file has an unsupported extension or is broken, or lacks a column. The message says where.
+        ValueError: The file has an unsupported extension, is broken, lacks a column, or unpacks to out of all
+            proportion. The message says where.
     """
     return _READERS[file_extension(path)](path, columns)
 
@@ -140,7 +145,7 @@ def _open(path: AnyPath) -> Iterator[BufferedIOBase]:
             if not isinstance(path, Path):  # fsspec's own way to lines is slow
                 file = opened.enter_context(BufferedReader(file))
             if path.name.lower().endswith(".gz"):
-                file = opened.enter_context(gzip.GzipFile(fileobj=file))
+                file = opened.enter_context(BufferedReader(GzipReader(file, path), _CHUNK))
             yield file
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise ValueError(f"{path} is a broken gzip file ({error}): pack or download it again.") from error
@@ -247,9 +252,21 @@ def _table_rows(lines: Iterator[tuple[int, list[str]]], path: AnyPath, columns: 
 def _parquet_rows(path: AnyPath, columns: Sequence[str] | None) -> Rows:
     with open_parquet(path) as table:
         wanted = list(_wanted(str(path), columns, table.schema_arrow.names))
-        rows = (row for batch in table.iter_batches(columns=wanted) for row in batch.to_pylist())
-        for number, row in enumerate(rows, 1):
-            yield f"{path}, row {number}", {column: row[column] for column in wanted}
+        for number, values in enumerate(_parquet_values(path, table, wanted), 1):
+            yield f"{path}, row {number}", dict(zip(wanted, values, strict=True))
+
+
+def _parquet_values(path: AnyPath, table: Any, columns: Sequence[str]) -> Iterator[tuple[Any, ...]]:
+    """The values of each row, where neither pages nor rows unpack to out of all proportion."""
+    packed, unpacked = path.stat().st_size, 0
+    groups = (table.metadata.row_group(index) for index in range(table.metadata.num_row_groups))
+    check_unpacked(str(path), sum(group.total_byte_size for group in groups), packed)
+    for batch in table.iter_batches(_PARQUET_ROWS, columns=columns):
+        found = (batch.column(name) for name in columns)
+        arrays = [array.dictionary_decode() if hasattr(array, "dictionary_decode") else array for array in found]
+        unpacked += sum(array.nbytes for array in arrays)
+        check_unpacked(str(path), unpacked, packed)
+        yield from zip(*(array.to_pylist() for array in arrays), strict=True)
 
 
 def _wanted(location: str, columns: Sequence[str] | None, there: Sequence[str]) -> Sequence[str]:

@@ -22,6 +22,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from io import BufferedReader
 from itertools import chain, takewhile
 from os import PathLike
 from pathlib import Path
@@ -30,6 +31,8 @@ from typing import IO, NoReturn
 import numpy as np
 import numpy.typing as npt
 from tqdm.auto import tqdm
+
+from modeling_dsa.files.unpacking import GzipReader, check_unpacked
 
 logger = logging.getLogger(__name__)
 
@@ -128,7 +131,8 @@ def _open(path: Path) -> Iterator[tuple[str, Callable[[int], bytes], int, Callab
         elif member:
             raise ValueError(f"{file} is no zip archive, so it has no {member!r}: give the path alone.")
         elif magic.startswith(b"\x1f\x8b"):
-            yield str(file), stack.enter_context(gzip.GzipFile(fileobj=raw)).read, file.stat().st_size, raw.tell
+            packed = stack.enter_context(BufferedReader(GzipReader(raw, file), _CHUNK))
+            yield str(file), packed.read, file.stat().st_size, raw.tell
         else:
             yield str(file), raw.read, file.stat().st_size, raw.tell
 
@@ -143,6 +147,7 @@ def _open_member(archive: zipfile.ZipFile, file: Path, wanted: str) -> tuple[IO[
     chosen = [info for info in members if wanted in ("", info.filename)]
     if not chosen:
         raise ValueError(f"{file} has no file {wanted!r}: it holds {listed}.")
+    check_unpacked(str(file), chosen[0].file_size, file.stat().st_size)
     try:
         return archive.open(chosen[0]), chosen[0].file_size
     except RuntimeError as error:  # a password, or a compression method that zipfile does not know
@@ -299,8 +304,6 @@ def _read_text(name: str, chunks: Iterable[bytes], layout: _Layout, kept: _Kept)
 def _lines(name: str, chunks: Iterable[bytes], line: int) -> Iterator[list[bytes]]:
     rest = b""
     for chunk in chunks:
-        if len(chunk) == _CHUNK and chunk.isspace():  # an archive of a few bytes may hold any number of them
-            raise ValueError(f"{name}, line {line}: there is nothing for {len(chunk):,} bytes: download it again.")
         *rows, rest = (rest + chunk).split(b"\n")
         line += len(rows)
         if len(rest) > _CHUNK:

@@ -1,6 +1,5 @@
 """The results of a run: all_results.json, and what is said of it at the end."""
 
-import gzip
 import hashlib
 import itertools
 import json
@@ -18,6 +17,7 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from modeling_dsa.files.environment import environment
+from modeling_dsa.files.unpacking import GzipReader
 from run_glue_style.tasks.task import Task
 
 from .objective import Metrics
@@ -83,8 +83,8 @@ def collect_results(
 
 def read_results(path: Path) -> dict[str, Any]:
     """An all_results.json, which may be compressed (.gz), or a study's record of one."""
-    content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-    results: dict[str, Any] = json.loads(content)
+    with path.open("rb") as file:
+        results: dict[str, Any] = json.loads((GzipReader(file, path) if path.suffix == ".gz" else file).read())
     return results
 
 

@@ -243,14 +243,6 @@ def test_line_numbers_go_on_over_chunks(tmp_path: Path) -> None:
         read(write(tmp_path, b"100001 2\n" + rows + b"last 0.5 x\n"), words=["last"])
 
 
-def test_an_archive_of_blank_lines_is_left_at_once(tmp_path: Path) -> None:
-    path = write(tmp_path, gzip.compress(b"a 0.5 1\n" * 100 + b"\n" * (1 << 21)), "vectors.gz")
-    with pytest.raises(
-        ValueError, match=r"vectors\.gz, line \d+: there is nothing for 262,144 bytes: download it again"
-    ):
-        read(path)
-
-
 def test_rows_that_no_text_can_ask_for_are_left_out_with_one_warning(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
