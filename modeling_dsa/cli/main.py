@@ -2,6 +2,7 @@
 
 import argparse
 import logging
+import os
 import shlex
 import sys
 from collections.abc import Callable, Sequence
@@ -41,14 +42,31 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     transformers_logging.disable_progress_bar()
     run: Callable[[argparse.Namespace], int] = arguments.run
+    if sys.stdout is None:
+        logger.error("error: Standard output is closed: send it to a file or to /dev/null.")
+        return 2
     try:
-        return run(arguments)
+        code = run(arguments)
+        sys.stdout.flush()  # so that a full disk is an error of this command
+        return code
     except KeyboardInterrupt:
         logger.error("Stopped; nothing was written.")
         return 130
+    except BrokenPipeError:  # who reads has enough, such as `head`
+        _drop_output()
+        return 0
     except (ValueError, OSError, SafetensorError) as error:
         logger.error(f"error: {error}")
+        _drop_output()
         return 2
+
+
+def _drop_output() -> None:
+    """Leave nothing behind that Python would try to write once more at its end."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 class _Parser(argparse.ArgumentParser):

@@ -2,7 +2,6 @@
 
 import argparse
 import logging
-import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -91,9 +90,6 @@ def run(arguments: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         logger.error("Stopped." if output is None else "Stopped; nothing was written.")
         return 130
-    except BrokenPipeError:  # who reads has enough, such as `head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python flushes it once more at the end
-        return 0
     if output is not None:
         logger.info(f"{output} holds the predictions for {count:,} texts.")
     return 0

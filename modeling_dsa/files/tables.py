@@ -36,7 +36,7 @@ def file_table(path: Path) -> Table:
     if file_extension(path) != ".parquet":
         return Table(str(path), partial(read_rows, path), has_types="json" in file_extension(path))
     with open_parquet(path) as opened:
-        names = _class_names(opened.schema_arrow.metadata or {})
+        names = _class_names(path, opened.schema_arrow.metadata or {})
     return Table(str(path), lambda columns: with_class_names(read_rows(path, columns), names), names)
 
 
@@ -55,11 +55,15 @@ def name_classes(row: Row, class_names: Mapping[str, Sequence[str]]) -> Row:
     return {**row, **named} if named else row
 
 
-def _class_names(metadata: Mapping[bytes, bytes]) -> dict[str, Sequence[str]]:
+def _class_names(path: Path, metadata: Mapping[bytes, bytes]) -> dict[str, Sequence[str]]:
     """The classes of each column that is a `ClassLabel` of `datasets`, which writes them into a file's schema."""
-    features = json.loads(metadata.get(b"huggingface", b"{}")).get("info", {}).get("features", {})
-    return {
-        column: feature["names"]
-        for column, feature in features.items()
-        if isinstance(feature, dict) and feature.get("_type") == "ClassLabel"
-    }
+    try:
+        features = json.loads(metadata.get(b"huggingface", b"{}")).get("info", {}).get("features", {})
+        labels = {column: value for column, value in features.items() if isinstance(value, dict)}
+        found = {column: value["names"] for column, value in labels.items() if value.get("_type") == "ClassLabel"}
+    except (ValueError, RecursionError, AttributeError, KeyError) as error:
+        raise ValueError(f"{path} does not say in its schema what `datasets` would: write it again.") from error
+    for column, names in found.items():
+        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+            raise ValueError(f"{path}: the classes of the column {column!r} have no names: write it again.")
+    return found

@@ -91,9 +91,11 @@ def read_standard_input() -> Iterator[tuple[str, str]]:
     """Read the lines of standard input as they come; as in `read_lines`.
 
     Raises:
-        ValueError: A line is not UTF-8.
+        ValueError: It is closed, or a line is not UTF-8.
     """
     name = "standard input"
+    if sys.stdin is None:
+        raise ValueError("Standard input is closed: pipe sentences into it, or give a file.")
     for number, line in enumerate(_decoded(name, sys.stdin.buffer), 1):
         yield f"{name}, line {number}", line.rstrip("\r\n")
 

@@ -76,7 +76,7 @@ class TeacherCache:
         rows = min(len(missing) * SHARD_ROWS, len(self._sentences))
         logger.info(f"The teacher's vectors are kept in {self.folder}; a stop loses no finished shard.")
         with (
-            handled_signals(_stop, signal.SIGTERM),
+            handled_signals(_stop, signal.SIGTERM, signal.SIGHUP),
             tqdm(total=rows, desc="teacher", unit=" sentences", disable=process.rank > 0) as bar,
         ):
             for number, sentences in self._shards(set(missing)):

@@ -12,7 +12,7 @@ def run_to_end(command: Sequence[str]) -> int:
     """Exit code of a command. A request to stop goes on to it once, whoever sent it, and counts when it has ended.
 
     Raises:
-        KeyboardInterrupt: This process (Ctrl-C or SIGTERM) or the command was asked to stop.
+        KeyboardInterrupt: This process (Ctrl-C, SIGTERM or SIGHUP) or the command was asked to stop.
     """
     asked: list[int] = []
     children: list[subprocess.Popen[bytes]] = []
@@ -23,7 +23,7 @@ def run_to_end(command: Sequence[str]) -> int:
             child.terminate()
 
     with (
-        handled_signals(pass_on, signal.SIGINT, signal.SIGTERM),
+        handled_signals(pass_on, signal.SIGINT, signal.SIGTERM, signal.SIGHUP),
         # In a process group of its own: a terminal's Ctrl-C would reach it beside ours, and a second one is a kill.
         subprocess.Popen(command, stdin=subprocess.DEVNULL, process_group=0) as child,
     ):

@@ -12,8 +12,9 @@ class Interrupted(Exception):  # noqa: N818  (not an error: the same command res
 
 @contextmanager
 def handled_signals(handler: Callable[[int, FrameType | None], None], *numbers: int) -> Iterator[None]:
-    """Inside the block a function handles these signals."""
-    previous = {number: signal.signal(number, handler) for number in numbers}
+    """Inside the block a function handles these signals, but no SIGHUP that this process ignores, as under `nohup`."""
+    ignored = {signal.SIGHUP} if signal.getsignal(signal.SIGHUP) == signal.SIG_IGN else set()
+    previous = {number: signal.signal(number, handler) for number in numbers if number not in ignored}
     try:
         yield
     finally:
@@ -23,7 +24,7 @@ def handled_signals(handler: Callable[[int, FrameType | None], None], *numbers: 
 
 @contextmanager
 def catch_signals() -> Iterator[list[int]]:
-    """A list that SIGINT, SIGTERM and SLURM's SIGUSR1 fill instead of ending the process; a second one ends it."""
+    """A list that SIGINT, SIGTERM, SLURM's SIGUSR1 and a closed terminal's SIGHUP fill; a second one ends the run."""
     received: list[int] = []
 
     def remember(number: int, _frame: FrameType | None) -> None:
@@ -31,5 +32,5 @@ def catch_signals() -> Iterator[list[int]]:
             raise KeyboardInterrupt
         received.append(number)
 
-    with handled_signals(remember, signal.SIGINT, signal.SIGTERM, signal.SIGUSR1):
+    with handled_signals(remember, signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGHUP):
         yield received

@@ -219,3 +219,18 @@ def test_mistakes_are_one_sentence_and_leave_nothing(
     assert "a.csv would hold jsonl, which its extension denies" in caplog.messages[-1]
     assert sorted(tmp_path.iterdir()) == before
     assert capsys.readouterr().out == ""
+
+
+def test_a_full_disk_and_a_closed_stream_get_a_sentence(
+    models: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    argv = ["predict", str(models / "vsam"), TEXTS[0]]
+    with monkeypatch.context() as patch, Path("/dev/full").open("w") as full:
+        patch.setattr(sys, "stdout", full)
+        assert main(argv) == 2
+        assert "No space left on device" in caplog.messages[-1]
+    for name, argument, message in (("stdout", TEXTS[0], "Standard output is"), ("stdin", "-", "Standard input is")):
+        with monkeypatch.context() as patch:
+            patch.setattr(sys, name, None)
+            assert main([*argv[:2], argument]) == 2
+        assert caplog.messages[-1].startswith(f"error: {message} closed: ")

@@ -117,7 +117,7 @@ def test_interrupted_run_ends_bit_for_bit_like_a_whole_one(
     whole = whole_runs(PLATEAU)
     assert whole["progress"]["step"] == UPDATES
     trainer = small_trainer(tmp_path, **PLATEAU)
-    at_batch(trainer, batch, send({5: signal.SIGINT, 8: signal.SIGTERM, BATCHES: signal.SIGUSR1}[batch]))
+    at_batch(trainer, batch, send({5: signal.SIGHUP, 8: signal.SIGTERM, BATCHES: signal.SIGUSR1}[batch]))
     with pytest.raises(Interrupted):
         trainer.train()
     assert trainer.progress.step == update
