@@ -15,11 +15,6 @@ _ALWAYS_ALLOWED = 1 << 24  # bytes: small files of one text many times
 _CHUNK = 1 << 18  # bytes
 
 
-def most_unpacked(packed: int) -> int:
-    """How many bytes a file of `packed` bytes may unpack to."""
-    return _ALWAYS_ALLOWED + _LARGEST_RATIO * packed
-
-
 def check_unpacked(name: str, unpacked: int, packed: int) -> None:
     """Refuse a file that unpacks to out of all proportion.
 
@@ -31,7 +26,7 @@ def check_unpacked(name: str, unpacked: int, packed: int) -> None:
     Raises:
         ValueError: They are more than a hundred times its own and 16 MiB.
     """
-    if unpacked > most_unpacked(packed):
+    if unpacked > _ALWAYS_ALLOWED + _LARGEST_RATIO * packed:
         raise ValueError(
             f"{name} unpacks to more than {_LARGEST_RATIO} times its {packed:,} bytes, as no text does: if you trust "
             "it, give what it holds in a file that is not packed."
