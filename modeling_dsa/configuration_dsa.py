@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from .packing_dsa import Packing  # noqa: F401
     from .pairwise_dsa import PairwiseSelfAttention  # noqa: F401
     from .pooled_dsa import Pooled  # noqa: F401
+    from .reinforced_dsa import ReinforcedSelfAttention  # noqa: F401
     from .shortcut_dsa import WordShortcut  # noqa: F401
     from .tree_dsa import GumbelTreeLSTM  # noqa: F401
     from .variational_dsa import PairwisePooling  # noqa: F401

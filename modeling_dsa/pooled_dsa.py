@@ -20,6 +20,8 @@ class Pooled:
         kl: KL(q || p) of the latent variables of each sentence, where there is a posterior. (U,)
         kl_weight: Its factor in the loss at this point of the training. ()
         penalty: ||A A^T - I||_F^2 of each sentence, for structured self-attention. (U,)
+        choice_log_probability: log p of what hard attention chose, where it drew. (U,)
+        chosen_share: What it took of each sentence, from 0 to 1. (U,)
     """
 
     vectors: Tensor
@@ -29,6 +31,8 @@ class Pooled:
     kl: Tensor | None = None
     kl_weight: Tensor | None = None
     penalty: Tensor | None = None
+    choice_log_probability: Tensor | None = None
+    chosen_share: Tensor | None = None
 
     def unpack(self) -> Tensor:
         """The vectors by example, (samples, batch, sentences of an example, width).

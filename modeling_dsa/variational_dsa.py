@@ -17,7 +17,7 @@ from .config_fields_dsa import DSAConfigFields
 from .packing_dsa import Packing
 from .pairwise_dsa import PairwiseSelfAttention
 from .pooled_dsa import Pooled, at_least_float32, equal_weights, sum_tokens
-from .systems_dsa import Encoder, Pooling
+from .systems_dsa import Encoder, Pooling, refuse_other_labels
 
 # Samples disturb a new model's scores by about a fifth. With sigma = 1 they would be noise through most of a short run.
 INITIAL_LOG_STD = -2.0
@@ -138,11 +138,7 @@ class VariationalSelfAttention(PairwisePooling):
     def validate(cls, config: DSAConfigFields, encoder: type[Encoder]) -> None:
         """The posterior reads a class."""
         super().validate(config, encoder)
-        reads = f"pooling '{config.pooling}' has a posterior that reads one class an example"
-        if config.problem_type not in (None, "single_label_classification"):
-            raise ValueError(f"{reads}; problem_type '{config.problem_type}' has none.")
-        if cast(int, config.num_labels) < 2:
-            raise ValueError(f"{reads}: num_labels must be at least 2, got {config.num_labels}.")
+        refuse_other_labels(config, f"pooling '{config.pooling}' has a posterior that reads one class an example")
 
     def forward(self, tokens: Tensor, packing: Packing, classes: Tensor | None = None) -> Pooled:
         """(N, d_c) -> vectors (samples, V, m * d_c), the weights, (m, M), and in training the KL divergence.

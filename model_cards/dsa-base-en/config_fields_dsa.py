@@ -109,7 +109,9 @@ class DSAConfigFields(PreTrainedConfig):
     num_attention_heads: int = config_field(
         1, "Attentions over one sentence [m; hops r of structured self-attention].", COUNT
     )
-    attention_head_size: int = config_field(600, "Width of one attention's output, dynamic and static [d_o].", COUNT)
+    attention_head_size: int = config_field(
+        600, "Width of one attention's output, dynamic and static; of both directions of reinforced [d_o].", COUNT
+    )
     routing_iterations: int = config_field(2, "Iterations of dynamic self-attention [r].", COUNT)
     routing_scale: float | int = config_field(
         1.0, "Factor on the agreement x_hat . z before it is added to the logits q (1 in the paper).", FINITE
@@ -117,11 +119,17 @@ class DSAConfigFields(PreTrainedConfig):
     attention_hidden_size: int = config_field(
         600,
         "Width inside the attention: of tanh(W x) in static (Eq. 1) and structured self-attention [d_v, "
-        "d_a], of pi in pairwise and variational self-attention.",
+        "d_a], of pi in pairwise and variational self-attention, of what scores a token in reinforced self-attention.",
         COUNT,
     )
     attention_penalty: float | int = config_field(
         0.0, "Structured self-attention: coefficient of ||A A^T - I||_F^2 in the loss (0.3 in its paper).", NOT_NEGATIVE
+    )
+    soft_attention_steps: int = config_field(
+        0, "Reinforced self-attention: training batches in which all tokens are chosen, from the first.", NOT_NEGATIVE
+    )
+    choice_penalty: float | int = config_field(
+        0.02, "Reinforced self-attention: what choosing all tokens adds to a choice's cost [lambda].", NOT_NEGATIVE
     )
     tree_size: int = config_field(600, 'Width of a node of pooling "gumbel_tree" [D_h].', COUNT)
     gumbel_temperature: float | int = config_field(
@@ -174,6 +182,9 @@ class DSAConfigFields(PreTrainedConfig):
     classifier_batch_norm: bool = config_field(
         True, "Batch normalisation of the input of each hidden layer of the classifier."
     )
+    classifier_highway: bool = config_field(
+        False, "A highway layer, as wide as the last hidden layer of the classifier, behind it."
+    )
     batch_norm_eps: float | int = config_field(
         1e-5, "What the classifier's batch normalisation adds to a variance.", POSITIVE
     )
@@ -209,6 +220,11 @@ class DSAConfigFields(PreTrainedConfig):
         """The shortcut leads to the projected vector."""
         if self.word_shortcut and self.projection_size is None:
             raise ValueError("word_shortcut adds to the projected sentence vector: set projection_size, its width.")
+
+    def validate_classifier(self) -> None:
+        """A highway layer is as wide as the hidden layer before it."""
+        if self.classifier_highway and not self.classifier_hidden_sizes:
+            raise ValueError("classifier_highway is as wide as the last of classifier_hidden_sizes: there is none.")
 
     def validate_pair_features(self) -> None:
         """A pair has features, all of them known."""

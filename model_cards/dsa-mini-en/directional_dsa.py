@@ -51,24 +51,28 @@ class DirectionalSelfAttention(GradientCheckpointingLayer):
     def forward(self, tokens: Tensor, packing: Packing) -> Tensor:
         """(N, in_size) -> (N, size)"""
         tokens = F.elu(self.projection(tokens))  # (N, size)
-        dependents, heads = self.dependent(tokens), self.head(tokens)  # (N, size)
-        rectangles = packing.rectangles()
-        contexts = [
-            self._attend(dependents[index], heads[index], tokens[index], inside) for index, inside in rectangles
-        ]
-        context = packing.pack_rectangles(rectangles, contexts or [tokens + dependents + heads])  # (N, size)
-        fused: Tensor = self.fusion(tokens, context)
+        fused: Tensor = self.fusion(tokens, self.contexts(tokens, packing))
         return fused
 
-    def _attend(self, dependents: Tensor, heads: Tensor, values: Tensor, inside: Tensor) -> Tensor:
-        """Each (sentences, tokens, size), and which tokens are inside -> (sentences, tokens, size)"""
+    def contexts(self, tokens: Tensor, packing: Packing, chosen: Tensor | None = None) -> Tensor:
+        """s_j, over all tokens on that side or those of them that are chosen, (N,). (N, size) -> (N, size)"""
+        dependents, heads = self.dependent(tokens), self.head(tokens)  # (N, size)
+        rectangles = packing.rectangles()
+        contexts = []
+        for index, inside in rectangles:
+            seen = inside if chosen is None else inside & chosen[index]
+            contexts.append(self._attend(dependents[index], heads[index], tokens[index], seen))
+        return packing.pack_rectangles(rectangles, contexts or [tokens + dependents + heads])
+
+    def _attend(self, dependents: Tensor, heads: Tensor, values: Tensor, seen: Tensor) -> Tensor:
+        """Each (sentences, tokens, size), and which tokens are attended to -> (sentences, tokens, size)"""
 
         def attend(block: slice) -> Tensor:
             sums = dependents[:, None] + heads[:, block, None]  # (sentences, heads, dependents, size)
             # The scores lie between -c and c, so no softmax overflows, and no maximum is needed.
             weights = at_least_float32(_BOUND * torch.tanh(sums / _BOUND)).exp()
-            seen = _on_one_side(inside, block, self.is_backwards)[..., None]
-            weights = weights * seen.to(weights.dtype)
+            on_one_side = _on_one_side(seen, block, self.is_backwards)[..., None]
+            weights = weights * on_one_side.to(weights.dtype)
             totals = weights.sum(2)  # (sentences, heads, size)
             context = (weights * values[:, None]).sum(2)
             return (context / totals.masked_fill(totals == 0, 1.0)).to(values.dtype)

@@ -10,7 +10,8 @@ from .config_fields_dsa import DSAConfigFields
 from .layers_dsa import DropoutLinear, TokenConv1d, convolve, in_blocks
 from .packing_dsa import Packing
 from .pooled_dsa import Pooled, at_least_float32, equal_weights, sum_tokens
-from .systems_dsa import Pooling
+from .reinforced_dsa import ReinforcedSelfAttention
+from .systems_dsa import Encoder, Pooling, refuse_other_labels
 from .tree_dsa import GumbelTreeLSTM
 from .variational_dsa import PairwisePooling, VariationalSelfAttention
 
@@ -284,6 +285,48 @@ class MultiDimensionalMaxPooling(MultiDimensionalPooling):
         return pooled
 
 
+class ReinforcedPooling(MultiDimensionalPooling):
+    """ReSAN: reinforced self-attention with d_o / 2 channels in each direction, and the sum of its tokens under
+    multi-dimensional weights (Shen et al. 2018).
+
+    In training with labels the samplers draw, and are rewarded; otherwise what they would rather choose is chosen.
+    """
+
+    description = (
+        "a weighted sum of its words, with weights for every channel from multi-dimensional self-attention. Before it, "
+        "hard attention chooses which words take notice of which (reinforced self-attention)"
+    )
+
+    def __init__(self, config: DSAConfigFields, in_size: int) -> None:
+        super().__init__(config, config.attention_head_size)
+        self.attention = ReinforcedSelfAttention(config, in_size, config.attention_head_size)
+
+    @classmethod
+    def output_size(cls, config: DSAConfigFields, in_size: int) -> int:
+        """d_o"""
+        return config.attention_head_size
+
+    @classmethod
+    def validate(cls, config: DSAConfigFields, encoder: type[Encoder]) -> None:
+        """Both directions are equally wide, and a class is what a reward can come from."""
+        super().validate(config, encoder)
+        if config.attention_head_size % 2:
+            raise ValueError(
+                f"attention_head_size is both directions of pooling '{config.pooling}' and even, got "
+                f"{config.attention_head_size}."
+            )
+        refuse_other_labels(config, f"pooling '{config.pooling}' is rewarded for the class of each example")
+
+    def forward(self, tokens: Tensor, packing: Packing, classes: Tensor | None = None) -> Pooled:
+        """(N, d_c) -> vectors (1, U, d_o), the mean weights, (1, N), and in training what was chosen."""
+        draws = self.training and classes is not None
+        tokens, log_probability, share = self.attention(tokens, packing, draws)
+        pooled = super().forward(tokens, packing)
+        if draws:
+            pooled.choice_log_probability, pooled.chosen_share = log_probability, share
+        return pooled
+
+
 POOLINGS: dict[str, type[Pooling]] = {
     "mean": MeanPooling,
     "max": MaxPooling,
@@ -293,6 +336,7 @@ POOLINGS: dict[str, type[Pooling]] = {
     "inner": InnerAttention,
     "multi_dimensional": MultiDimensionalPooling,
     "multi_dimensional_max": MultiDimensionalMaxPooling,
+    "reinforced": ReinforcedPooling,
     "gumbel_tree": GumbelTreeLSTM,
     "dynamic": DynamicSelfAttention,
     "pairwise": PairwisePooling,

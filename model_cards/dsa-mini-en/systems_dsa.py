@@ -3,7 +3,7 @@
 To add one, subclass, implement `__init__` and `forward`, and enter the class in `ENCODERS` or `POOLINGS`.
 """
 
-from typing import ClassVar
+from typing import ClassVar, cast
 
 from torch import nn
 
@@ -105,4 +105,20 @@ def refuse_odd_size(config: DSAConfigFields) -> None:
         )
 
 
-__all__ = ["Encoder", "Pooling", "refuse_odd_size"]
+def refuse_other_labels(config: DSAConfigFields, reason: str) -> None:
+    """An example has one class of several.
+
+    Args:
+        config: Its labels.
+        reason: Why a pooling needs one.
+
+    Raises:
+        ValueError: It has none.
+    """
+    if config.problem_type not in (None, "single_label_classification"):
+        raise ValueError(f"{reason}; problem_type '{config.problem_type}' has none.")
+    if cast(int, config.num_labels) < 2:
+        raise ValueError(f"{reason}: num_labels must be at least 2, got {config.num_labels}.")
+
+
+__all__ = ["Encoder", "Pooling", "refuse_odd_size", "refuse_other_labels"]

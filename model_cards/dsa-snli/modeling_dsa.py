@@ -25,6 +25,7 @@ from .packing_dsa import Packing, pack, split_pairs
 from .pair_features_dsa import PairFeatures
 from .pooled_dsa import Pooled
 from .poolings_dsa import POOLINGS
+from .reinforced_dsa import ReinforcedSelfAttention, policy_loss
 from .repository_dsa import automatic_classes, write_repository_files
 from .shortcut_dsa import WordShortcut
 from .tree_dsa import GumbelTreeLSTM
@@ -71,6 +72,9 @@ class DSAModelOutput(ModelOutput):
         kl_weight: The factor of `kl` in the loss at this point of the training. ()
         attention_penalty: ||A A^T - I||_F^2, summed over an example's sentences, for structured self-attention.
             (batch,)
+        choice_log_probability: In training with labels, for reinforced self-attention: log p of what hard attention
+            chose of each sentence. (batch, 1 or 2)
+        chosen_share: The same: what it took of each sentence, from 0 to 1. (batch, 1 or 2)
     """
 
     last_hidden_state: Tensor | None = None
@@ -83,6 +87,8 @@ class DSAModelOutput(ModelOutput):
     kl: Tensor | None = None
     kl_weight: Tensor | None = None
     attention_penalty: Tensor | None = None
+    choice_log_probability: Tensor | None = None
+    chosen_share: Tensor | None = None
 
 
 @dataclass
@@ -91,7 +97,8 @@ class DSAClassifierOutput(ModelOutput):
 
     Attributes:
         loss: With labels. In training: `reconstruction_loss` + kl_weight * mean of `kl` (the negative evidence lower
-            bound, Eq. 11) + config.attention_penalty * mean of `attention_penalty`, each where there is one. At
+            bound, Eq. 11) + config.attention_penalty * mean of `attention_penalty`, each where there is one; with
+            reinforced self-attention its gradient also holds that of the choices. At
             prediction nothing sees the labels, and the first term is that of the prediction. ()
         logits: Scores of the classes; of several samples the logarithm of the mean probability. (batch, num_labels)
         hidden_states: As in [`DSAModelOutput`].
@@ -128,6 +135,7 @@ class DSAPreTrainedModel(PreTrainedModel):
     _no_split_modules = [kind.__name__ for kind in (*ENCODERS.values(), *POOLINGS.values())] + [
         "ClassifierLayer",
         "GatedEncoder",
+        "HighwayLayer",
         "WordShortcut",
     ]
 
@@ -160,6 +168,8 @@ class DSAPreTrainedModel(PreTrainedModel):
             for layer in module.layers_from_zero():
                 init.zeros_(layer.weight)
             init.constant_(module.log_std.bias, INITIAL_LOG_STD)
+        elif isinstance(module, ReinforcedSelfAttention):
+            init.zeros_(module.step)
         elif isinstance(module, ProjectingGate):
             init.zeros_(module.bias)
         elif isinstance(module, GumbelTreeLSTM):
@@ -393,6 +403,8 @@ class DSAModel(DSAPreTrainedModel):
             kl=None if pooled.kl is None else _sum_by_example(pooled.kl, pooled.packing),
             kl_weight=pooled.kl_weight,
             attention_penalty=None if pooled.penalty is None else _sum_by_example(pooled.penalty, pooled.packing),
+            choice_log_probability=_by_example(pooled.choice_log_probability, pooled.packing),
+            chosen_share=_by_example(pooled.chosen_share, pooled.packing),
         )
 
     def _pack(
@@ -469,6 +481,11 @@ def _unpack_weights(weights: Tensor, packing: Packing) -> Tensor:
     return packing.unpack_tokens(weights.t()).transpose(1, 2)
 
 
+def _by_example(values: Tensor | None, packing: Packing) -> Tensor | None:
+    """A figure of sentences, for those of each example. (U,) -> (batch, 1 or 2)"""
+    return None if values is None else packing.unpack_sentences(values[:, None]).squeeze(2)
+
+
 def _sum_by_example(values: Tensor, packing: Packing) -> Tensor:
     """Sum a figure of sentences over those of each example. (U,) -> (batch,)"""
     return packing.unpack_sentences(values[:, None]).sum((1, 2))
@@ -508,6 +525,19 @@ class ClassifierLayer(nn.Linear):
         return F.leaky_relu(super().forward(features), self.negative_slope)
 
 
+class HighwayLayer(ClassifierLayer):
+    """g * LeakyReLU(W x + b) + (1 - g) * x with g = sigmoid(W_g x + b_g), as in highway networks."""
+
+    def __init__(self, config: DSAConfig, size: int) -> None:
+        super().__init__(config, size, size)
+        self.gate = nn.Linear(size, size)  # W_g and b_g
+
+    def forward(self, input: Tensor) -> Tensor:
+        """(batch, size) -> (batch, size)"""
+        gate = torch.sigmoid(self.gate(dropout(input, self.dropout_rate, self.training)))
+        return gate * super().forward(input) + (1 - gate) * input
+
+
 class DSAForSequenceClassification(DSAPreTrainedModel):
     """A classifier of sentences, or of pairs seen as one label, by `config.sentences_per_example`.
 
@@ -525,6 +555,7 @@ class DSAForSequenceClassification(DSAPreTrainedModel):
         sizes = [config.classifier_input_size, *config.classifier_hidden_sizes]
         self.classifier = nn.Sequential(
             *(ClassifierLayer(config, *pair) for pair in itertools.pairwise(sizes)),
+            *([HighwayLayer(config, sizes[-1])] if config.classifier_highway else []),
             nn.Linear(sizes[-1], self.num_labels),
         )
         self.post_init()
@@ -584,12 +615,16 @@ class DSAForSequenceClassification(DSAPreTrainedModel):
             else:
                 scored = logits
             loss = self.loss_function(labels=labels, pooled_logits=scored, config=self.config, **kwargs)
-            if outputs.kl is not None or outputs.attention_penalty is not None:
+            terms = (outputs.kl, outputs.attention_penalty, outputs.choice_log_probability)
+            if any(term is not None for term in terms):
                 reconstruction_loss = loss
             if outputs.kl is not None:
                 loss = loss + outputs.kl_weight * outputs.kl.mean()
             if outputs.attention_penalty is not None:
                 loss = loss + self.config.attention_penalty * outputs.attention_penalty.mean()
+            if outputs.choice_log_probability is not None:
+                choice = (outputs.choice_log_probability, outputs.chosen_share)
+                loss = loss + policy_loss(logits, labels, *choice, self.config.choice_penalty)
         return DSAClassifierOutput(
             loss=loss,
             logits=logits,

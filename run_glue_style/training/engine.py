@@ -22,6 +22,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from transformers.utils import logging
 
 from .accelerator import derived_seed
+from .attention_entropy import entropy_shares
 from .batch_norm import recalibrate_batch_norm, share_batch_norm
 from .checkpoints import Checkpoints
 from .interruption import Interrupted, catch_signals
@@ -34,6 +35,8 @@ from .training_batches import Batch, GlobalBatches, GroupedSampler, PaddingColla
 from .weight_average import WeightAverage
 
 logger = logging.get_logger(__name__)
+
+_ATTENTION_EXAMPLES = 1000  # whose attention is recorded
 
 
 class Trainer:
@@ -298,6 +301,7 @@ class Trainer:
                 split: self.objective.metrics(*self._predict(loader))
                 for split, loader in self.validation_loaders.items()
             }
+            attention = self._attention_entropy() if self.run.record_attention else []
             chosen = next(iter(results.values()))
             value = metric_value(chosen, name)
             if progress.count_evaluation(name, value, chosen["loss"]):
@@ -306,10 +310,22 @@ class Trainer:
         record: Metrics = {"step": progress.step, "train_loss": loss, "learning_rate": rate}
         for split, metrics in results.items():
             record |= {f"{split}_{key}": value for key, value in metrics.items() if isinstance(value, float)}
-        progress.history.append(record)
         self.accelerator.log(record, step=progress.step)
+        progress.history.append(record | ({"attention_entropy": attention} if self.run.record_attention else {}))
         best = progress.best[name] if progress.best else math.nan
         bar.set_postfix({"loss": f"{loss:.3f}", name: f"{value:.4g}", "best": f"{best:.4g}"})
+
+    def _attention_entropy(self) -> list[float]:
+        """The share of the entropy of equal weights, by iteration, on the first examples of the first split."""
+        examples = next(iter(self.validation_loaders.values())).dataset
+        size, count = self.recipe.per_device_eval_batch_size, min(len(examples), _ATTENTION_EXAMPLES)
+        model = self.unwrapped_model()
+        batches = (
+            self.collate([examples[index] for index in range(start, min(start + size, count))])
+            for start in range(0, count, size)
+        )
+        moved = ({name: tensor.to(model.device) for name, tensor in batch.items()} for batch in batches)
+        return entropy_shares(model, _without_labels(moved))
 
     def _save_checkpoint(self) -> None:
         require_finite_weights(self._trained_tensors(), self.progress.step)

@@ -171,6 +171,9 @@ class RunArguments:
     save_example_scores: bool = _option(
         False, "Also write example_scores.npz: what the metrics say of each example, for paired tests of two runs."
     )
+    record_attention: bool = _option(
+        False, "Keep the entropy of the attention on validation examples in the history, at each evaluation."
+    )
     push_to_hub: bool = _option(False, "Push the finished folder, with the token of HF_TOKEN or `hf auth login`.")
     hub_model_id: str | None = _option(None, "Its repository on the Hub, org/name; made where it does not exist.")
     hub_private: bool = _option(False, "Make a new repository private.")

@@ -192,6 +192,7 @@ OTHER_COUNTS = {
     "disan-snli": 2_344_203,
     "distance-san-snli": 4_689_003,
     "gumbel-treelstm-snli": 10_329_299,
+    "resan-snli": 3_066_005,
     "lin-snli": 95_155_303,
     "bilstm-max-snli": 46_893_059,
     "residual-stacked-snli": 28_992_803,
@@ -335,8 +336,8 @@ def test_deduplication_changes_no_vector_and_no_gradient(pooling: str) -> None:
         model.config.deduplicate_sentences = deduplicate
         loss = model(**batch_of_pairs(EXAMPLE_PAIRS), labels=torch.tensor([0, 1, 2, 0, 1, 2])).loss
         weights = [weight for weight in model.parameters() if weight.requires_grad]
-        # At prediction VSAM's posterior is not read, and a tree's best composition is chosen without a gradient.
-        unread = model.config.pooling in ("variational", "gumbel_tree")
+        # At prediction VSAM's posterior is not read, and what is chosen has no gradient: of a tree, by hard attention.
+        unread = model.config.pooling in ("variational", "gumbel_tree", "reinforced")
         gradients.append([loss, *torch.autograd.grad(loss, weights, materialize_grads=unread)])
     torch.testing.assert_close(gradients[0], gradients[1], rtol=0, atol=1e-10)
 
@@ -744,8 +745,9 @@ def test_bfloat16_autocast_stays_close(changes: dict[str, Any]) -> None:
     torch.testing.assert_close(rough.logits.float(), exact.logits, rtol=0, atol=0.03)
     torch.testing.assert_close(rough.attentions, exact.attentions, rtol=0, atol=0.03)
     rough.loss.backward()
-    # At prediction: VSAM's, and the query of a tree, whose best composition is chosen without a gradient.
-    unread = ("log_std", "posterior", "class_vectors", *(["query"] if model.config.pooling == "gumbel_tree" else []))
+    # At prediction: VSAM's, and what chooses, which has no gradient: a tree's query, the samplers of hard attention.
+    choosers = {"gumbel_tree": ["query"], "reinforced": ["attention.heads", "attention.dependents"]}
+    unread = ("log_std", "posterior", "class_vectors", *choosers.get(model.config.pooling, ()))
     for name, weight in model.named_parameters():
         if weight.requires_grad and not any(part in name for part in unread):
             assert torch.isfinite(weight.grad).all(), name
@@ -907,7 +909,7 @@ def test_what_a_checkpoint_lacks_is_initialised_as_in_a_new_model(changes: dict[
     whole.save_pretrained(tmp_path, state_dict={kept: whole.state_dict()[kept]})
     loaded, info = DSAForNLI.from_pretrained(tmp_path, output_loading_info=True)
     weights = loaded.state_dict()
-    zeros: tuple[str, ...] = ("bias", "running_mean", "num_batches_tracked", "pooling.step", "shortcut.score")
+    zeros: tuple[str, ...] = ("bias", "running_mean", "num_batches_tracked", ".step", "shortcut.score")
     if config.pooling == "variational":
         zeros += ("posterior_mean.weight", "log_std.weight")
     if config.word_shortcut:  # a new model's vectors are the means of its word vectors

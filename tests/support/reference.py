@@ -4,7 +4,7 @@ Written from the equations of the papers alone: Yoon, Lee and Lee (2018) for dyn
 Yilmaz (2018) for variational self-attention, Lin et al. (2017) for structured self-attention, Kim (2014) for the CNN,
 Liu et al. (2016) for inner-attention, Nie and Bansal (2017) for residual stacked encoders, Shen et al. (2017) for
 directional and multi-dimensional self-attention, Im and Cho (2017) for distance-based self-attention, Choi, Yoo and Lee
-(2018) for Gumbel Tree-LSTM.
+(2018) for Gumbel Tree-LSTM, Shen et al. (2018) for reinforced self-attention.
 It shares no code with `modeling_dsa`, only the names and layouts of the weights. Dropout is left out and batch
 normalisation uses its running statistics, as in evaluation.
 """
@@ -184,15 +184,56 @@ def elu(x: Tensor) -> Tensor:
 def directional_attention(weights: Weights, config: DSAConfig, name: str, tokens: Sequence[Tensor]) -> list[Tensor]:
     """DiSAN, Eq. 13 to 21, in one direction: softmax_i(5 tanh((W^1 h_i + W^2 h_j + b^1) / 5)) for every channel."""
     h = [elu(conv_linear(weights, f"{name}.projection", token)) for token in tokens]
+    contexts = [directional_context(weights, name, h, j, one_side(name, j, len(h))) for j in range(len(h))]
+    return fuse(weights, name, h, contexts)
+
+
+def directional_context(weights: Weights, name: str, h: Sequence[Tensor], j: int, seen: Sequence[int]) -> Tensor:
+    """s_j over the tokens that are seen."""
+    head = conv_linear(weights, f"{name}.head", h[j])
+    scores = [5 * ((conv_linear(weights, f"{name}.dependent", h[i]) + head) / 5).tanh() for i in seen]
+    return weighted_sum(softmax(scores), [h[i] for i in seen], len(h[j]))
+
+
+def fuse(weights: Weights, name: str, h: Sequence[Tensor], contexts: Sequence[Tensor]) -> list[Tensor]:
+    """The fusion gate."""
     outputs = []
-    for j in range(len(h)):
-        seen, head = one_side(name, j, len(h)), conv_linear(weights, f"{name}.head", h[j])
-        scores = [5 * ((conv_linear(weights, f"{name}.dependent", h[i]) + head) / 5).tanh() for i in seen]
-        s = weighted_sum(softmax(scores), [h[i] for i in seen], len(h[j]))
+    for token, s in zip(h, contexts, strict=True):
         of_context = conv_linear(weights, f"{name}.fusion.of_context", s)
-        gate = (of_context + conv_linear(weights, f"{name}.fusion.of_token", h[j])).sigmoid()
-        outputs.append(gate * h[j] + (1 - gate) * s)
+        gate = (of_context + conv_linear(weights, f"{name}.fusion.of_token", token)).sigmoid()
+        outputs.append(gate * token + (1 - gate) * s)
     return outputs
+
+
+def chosen_tokens(weights: Weights, name: str, tokens: Sequence[Tensor]) -> list[bool]:
+    """RSS of ReSAN at prediction: whether p_i is at least a half."""
+    mean = sum(tokens, torch.zeros_like(tokens[0])) / len(tokens)
+    chosen = []
+    for token in tokens:
+        hidden = elu(conv_linear(weights, f"{name}.hidden", torch.cat([token, mean, token * mean])))
+        chosen.append(conv_linear(weights, f"{name}.score", hidden).sigmoid().item() >= 0.5)
+    return chosen
+
+
+def reinforced_attention(weights: Weights, tokens: Sequence[Tensor]) -> list[Tensor]:
+    """ReSAN: chosen heads attend to chosen dependents on one side, the others to all other tokens alike."""
+    heads, dependents = (
+        chosen_tokens(weights, f"pooling.attention.{name}", tokens) for name in ("heads", "dependents")
+    )
+    sides = []
+    for side in ("forwards", "backwards"):
+        name = f"pooling.attention.{side}"
+        h = [elu(conv_linear(weights, f"{name}.projection", token)) for token in tokens]
+        contexts = []
+        for j in range(len(h)):
+            if heads[j]:
+                seen = [i for i in one_side(name, j, len(h)) if dependents[i]]
+                contexts.append(directional_context(weights, name, h, j, seen))
+            else:
+                others = [h[i] for i in range(len(h)) if i != j]
+                contexts.append(sum(others, torch.zeros_like(h[j])) / max(len(others), 1))
+        sides.append(fuse(weights, name, h, contexts))
+    return [torch.cat(states) for states in zip(*sides, strict=True)]
 
 
 def distance_attention(weights: Weights, config: DSAConfig, name: str, tokens: Sequence[Tensor]) -> list[Tensor]:
@@ -252,6 +293,9 @@ def pool(weights: Weights, config: DSAConfig, tokens: Sequence[Tensor]) -> tuple
         return [], torch.cat([last[: width // 2], first[width // 2 :]])
     if config.pooling == "max":
         return max_over_time(tokens, width)
+    if config.pooling == "reinforced":
+        attended = reinforced_attention(weights, tokens) if tokens else []
+        return multi_dimensional(weights, config, attended, config.attention_head_size)
     if config.pooling == "gumbel_tree":
         return [], gumbel_tree(weights, config.tree_size, tokens)
     if config.pooling.startswith("multi_dimensional"):
@@ -481,13 +525,21 @@ def classify(weights: Weights, config: DSAConfig, *vectors: Tensor) -> Tensor:
         features = torch.cat([of_pair[name] for name in config.pair_features])
     count = len(config.classifier_hidden_sizes)
     for layer in range(count):
-        norm = f"classifier.{layer}.norm"
-        if config.classifier_batch_norm:
-            mean, variance = weights[f"{norm}.running_mean"], weights[f"{norm}.running_var"]
-            normalised = (features - mean) / (variance + config.batch_norm_eps).sqrt()
-            features = weights[f"{norm}.weight"] * normalised + weights[f"{norm}.bias"]
-        features = leaky_relu(linear(weights, f"classifier.{layer}", features), config.negative_slope)
+        features = classifier_layer(weights, config, f"classifier.{layer}", features)
+    if config.classifier_highway:
+        gate = linear(weights, f"classifier.{count}.gate", features).sigmoid()
+        features = gate * classifier_layer(weights, config, f"classifier.{count}", features) + (1 - gate) * features
+        count += 1
     return linear(weights, f"classifier.{count}", features)
+
+
+def classifier_layer(weights: Weights, config: DSAConfig, name: str, features: Tensor) -> Tensor:
+    """Batch normalisation, where there is one, linear, LeakyReLU."""
+    if config.classifier_batch_norm:
+        mean, variance = weights[f"{name}.norm.running_mean"], weights[f"{name}.norm.running_var"]
+        normalised = (features - mean) / (variance + config.batch_norm_eps).sqrt()
+        features = weights[f"{name}.norm.weight"] * normalised + weights[f"{name}.norm.bias"]
+    return leaky_relu(linear(weights, name, features), config.negative_slope)
 
 
 def gated_encoder(weights: Weights, heads: int, p: Tensor, h: Tensor) -> Tensor:

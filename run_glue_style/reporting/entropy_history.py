@@ -1,0 +1,70 @@
+"""The entropy of attention over training.
+
+    python -m run_glue_style.reporting.entropy_history RUN RUN ... --output PATH
+
+Each RUN is an all_results.json of a run with --record_attention true, or a study's seed-N.json.gz. The picture is
+PATH.png and PATH.svg: a panel for each routing iteration, a line for each run.
+"""
+
+import argparse
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from modeling_dsa.files.replacing import filled_folder
+from run_glue_style.training.results import read_results
+
+from .pictures import COLOURS, MARKERS, save_picture
+
+KEY = "attention_entropy"
+
+
+def draw_entropy_history(runs: Mapping[str, Mapping[str, Any]], path: Path) -> None:
+    """Draw it as a PNG and as an SVG.
+
+    Args:
+        runs: Results by the name of their line.
+        path: Where, without an extension.
+
+    Raises:
+        ValueError: A run did not record its attention.
+    """
+    curves = {name: [(one["step"], one[KEY]) for one in run["history"] if one.get(KEY)] for name, run in runs.items()}
+    for name, points in curves.items():
+        if not points:
+            raise ValueError(f"{name} did not record its attention: train it with --record_attention true.")
+    iterations = max(len(points[0][1]) for points in curves.values())
+    figure = Figure(figsize=(1 + 4 * iterations, 3.8), layout="constrained")
+    panels = figure.subplots(1, iterations, sharey=True, squeeze=False)[0]
+    for iteration, panel in enumerate(panels):
+        for number, (name, points) in enumerate(curves.items()):
+            if iteration < len(points[0][1]):
+                steps, shares = zip(*((step, 100 * shares[iteration]) for step, shares in points), strict=True)
+                style = {"color": COLOURS[number % len(COLOURS)], "marker": MARKERS[number % len(MARKERS)]}
+                panel.plot(steps, shares, label=name, markersize=4, **style)
+        panel.set_title(f"iteration {iteration + 1}", fontsize=10)
+        panel.set_xlabel("update")
+        panel.grid(alpha=0.3)
+    panels[0].set_ylabel("entropy of the attention,\npercent of that of equal weights")
+    panels[-1].legend(fontsize=8)
+    save_picture(figure, path)
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Read the command line and draw."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("runs", nargs="+", type=Path, metavar="RUN", help="all_results.json, or seed-N.json.gz.")
+    parser.add_argument("--output", type=Path, required=True, help="The picture, without an extension.")
+    arguments = parser.parse_args(argv)
+    try:
+        runs = {"/".join(path.parts[-2:]).split(".")[0]: read_results(path) for path in arguments.runs}
+        with filled_folder(arguments.output.parent) as beside:
+            draw_entropy_history(runs, beside / arguments.output.name)
+    except (ValueError, OSError) as error:
+        parser.error(str(error))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,35 @@
+"""reporting.entropy_history: from the files of runs to the picture."""
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from run_glue_style.reporting.entropy_history import main
+
+
+def write_run(path: Path, shares: list[list[float]] | None) -> str:
+    history = [{"step": 10 * number, "attention_entropy": of_step} for number, of_step in enumerate(shares or [], 1)]
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(gzip.compress(json.dumps({"history": history or [{"step": 10}]}).encode()))
+    return str(path)
+
+
+def test_runs_become_a_picture_twice(tmp_path: Path) -> None:
+    runs = [
+        write_run(tmp_path / "base" / "seed-0.json.gz", [[1.0, 0.9], [1.0, 0.7]]),
+        write_run(tmp_path / "static" / "seed-0.json.gz", [[0.8], [0.6]]),
+    ]
+    main([*runs, "--output", str(tmp_path / "entropy" / "plot")])
+    assert {path.name for path in (tmp_path / "entropy").iterdir()} == {"plot.png", "plot.svg"}
+    svg = (tmp_path / "entropy" / "plot.svg").read_text("utf-8")
+    assert all(f"<!-- {text} -->" in svg for text in ("base/seed-0", "static/seed-0", "iteration 2", "update"))
+
+
+def test_a_run_that_recorded_nothing_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = write_run(tmp_path / "base" / "seed-0.json.gz", None)
+    with pytest.raises(SystemExit, match="2"):
+        main([run, "--output", str(tmp_path / "plot")])
+    assert "base/seed-0 did not record its attention: train it with --record_attention true." in capsys.readouterr().err
+    assert not (tmp_path / "plot.png").exists()
