@@ -22,7 +22,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from transformers.utils import logging
 
 from .accelerator import derived_seed
-from .attention_entropy import entropy_shares
+from .attention_sharpness import entropy_shares
 from .batch_norm import recalibrate_batch_norm, share_batch_norm
 from .checkpoints import Checkpoints
 from .interruption import Interrupted, catch_signals

@@ -1,4 +1,4 @@
-"""training.attention_entropy: the entropy of pairs, against that of their sentences one by one."""
+"""training.attention_sharpness: the entropy of pairs, against that of their sentences one by one."""
 
 import math
 
@@ -7,7 +7,7 @@ import torch
 from small_models import EXAMPLE_PAIRS, join_pair, pad_rows, randomize, small_config
 
 from modeling_dsa import DSAForNLI
-from run_glue_style.training.attention_entropy import entropy_shares
+from run_glue_style.training.attention_sharpness import entropy_shares
 
 
 def test_a_pair_s_entropy_is_that_of_its_sentences() -> None:
