@@ -60,7 +60,9 @@ def make_model(setting: str, vocabulary: int) -> DSAForNLI:
     torch.manual_seed(0)
     # Vectors as long as GloVe's, and hard attention that draws from the first step.
     options: dict[str, Any] = {"vocab_size": vocabulary, "unknown_init_range": 0.5, "soft_attention_steps": 0}
-    return DSAForNLI(DSAConfig.from_pretrained(setting_folder(setting), **options)).train()
+    model = DSAForNLI(DSAConfig.from_pretrained(setting_folder(setting), **options))
+    model.train()
+    return model
 
 
 def measure(models: Mapping[str, DSAForNLI], batches: Sequence[Batch], table: PublishedTable) -> list[dict[str, Any]]:

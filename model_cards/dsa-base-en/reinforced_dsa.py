@@ -80,7 +80,8 @@ def _mean_of_others(tokens: Tensor, packing: Packing) -> Tensor:
     (sums,) = packing.weighted_sum(exact.new_ones(1, exact.shape[0]), exact)  # (U, size)
     counts = (packing.lengths - 1).clamp(min=1)[:, None]  # (U, 1)
     of_token = packing.sentence_of_token
-    return ((sums.index_select(0, of_token) - exact) / counts.index_select(0, of_token)).to(tokens.dtype)
+    mean: Tensor = (sums.index_select(0, of_token) - exact) / counts.index_select(0, of_token)
+    return mean.to(tokens.dtype)
 
 
 class ReinforcedSelfAttention(nn.Module):

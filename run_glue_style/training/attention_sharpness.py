@@ -44,4 +44,5 @@ def _of_batch(model: PreTrainedModel, batch: Batch) -> Tensor:
     is_second = is_second & (config.sentences_per_example == 2)
     counts = [(is_token & side).sum(1).clamp(min=1, max=config.max_sentence_tokens) for side in (~is_second, is_second)]
     equal = torch.stack(counts).double().log().sum(0)  # (batch,)
-    return found[:, equal > 0] / equal[equal > 0]
+    shares: Tensor = found[:, equal > 0] / equal[equal > 0]
+    return shares

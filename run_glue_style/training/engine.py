@@ -317,7 +317,7 @@ class Trainer:
 
     def _attention_entropy(self) -> list[float]:
         """The share of the entropy of equal weights, by iteration, on the first examples of the first split."""
-        examples = next(iter(self.validation_loaders.values())).dataset
+        examples: Any = next(iter(self.validation_loaders.values())).dataset
         size, count = self.recipe.per_device_eval_batch_size, min(len(examples), _ATTENTION_EXAMPLES)
         model = self.unwrapped_model()
         batches = (
