@@ -324,8 +324,10 @@ class Trainer:
             self.collate([examples[index] for index in range(start, min(start + size, count))])
             for start in range(0, count, size)
         )
-        moved = ({name: tensor.to(model.device) for name, tensor in batch.items()} for batch in batches)
-        return entropy_shares(model, _without_labels(moved))
+        inputs = (
+            {name: tensor.to(model.device) for name, tensor in batch.items() if name != "labels"} for batch in batches
+        )
+        return entropy_shares(model, inputs)
 
     def _save_checkpoint(self) -> None:
         require_finite_weights(self._trained_tensors(), self.progress.step)
