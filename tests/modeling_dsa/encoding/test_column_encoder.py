@@ -3,7 +3,6 @@
 import os
 import pickle
 import shutil
-import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -22,7 +21,7 @@ from modeling_dsa.encoding.column_encoder import ColumnEncoder
 from modeling_dsa.encoding.encoder import SentenceEncoder
 
 TEXTS = [*SENTENCES, None]
-FILES, ROWS = 24, 1000
+FILES, ROWS = 24, 4096
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +70,7 @@ def sentences(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder.mkdir()
     for file in range(FILES):
         ids = range(file * ROWS, (file + 1) * ROWS)
-        texts = [" ".join(WORDS[(row + word) % len(WORDS)] for word in range(row % 97)) + f" {row}" for row in ids]
+        texts = [" ".join(WORDS[(row + word) % len(WORDS)] for word in range(row % 31)) + f" {row}" for row in ids]
         pyarrow.parquet.write_table(pyarrow.table({"id": list(ids), "text": texts}), folder / f"{file:02}.parquet")
     return folder
 
@@ -95,7 +94,7 @@ def killing_one(
     environment = os.environ | {"HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"} | variables
     program = psutil.Popen([sys.executable, "-c", script], env=environment)
     try:
-        end = time.monotonic() + 120
+        end = time.monotonic() + 300
         while not is_in_the_middle():
             assert program.poll() is None
             assert time.monotonic() < end
@@ -103,7 +102,7 @@ def killing_one(
         workers = [process for process in program.children(recursive=True) if is_worker(process)]
         assert len(workers) >= 2
         workers[0].kill()
-        return int(program.wait(180))
+        return int(program.wait(300))
     finally:
         for process in [*program.children(recursive=True), program] if program.is_running() else []:
             process.kill()
@@ -131,7 +130,11 @@ def test_ray_gives_the_work_of_a_killed_actor_to_another(model: Path, sentences:
         return any("ray::" in part and "ColumnEncoder" in part for part in process.cmdline())
 
     code = killing_one(
-        script("ray", model, sentences, tmp_path), is_actor, is_in_the_middle, RAY_USAGE_STATS_ENABLED="0"
+        script("ray", model, sentences, tmp_path),
+        is_actor,
+        is_in_the_middle,
+        RAY_AUTH_MODE="disabled",
+        RAY_USAGE_STATS_ENABLED="0",
     )
     assert code == 0
     check_all(model, vectors, sentences)
@@ -155,21 +158,3 @@ def test_spark_gives_the_work_of_a_killed_executor_to_another(model: Path, sente
     )
     assert code == 0
     check_all(model, vectors, sentences)
-
-
-@pytest.mark.slow
-def test_datasets_encodes_what_a_killed_process_left(model: Path, sentences: Path, tmp_path: Path) -> None:
-    text = script("map", model, sentences, tmp_path)
-    cache = tmp_path / "cache"
-    call = [sys.executable, "-c", text]
-    code = killing_one(
-        text,
-        lambda process: not process.children(),
-        lambda: len(list(cache.rglob("tmp*"))) >= 2,
-        HF_DATASETS_CACHE=str(cache),
-    )
-    assert code != 0
-    assert not (tmp_path / "vectors.parquet").exists()
-    environment = os.environ | {"HF_HUB_OFFLINE": "1", "HF_DATASETS_CACHE": str(cache)}
-    subprocess.run(call, env=environment, check=True, timeout=180)
-    check_all(model, tmp_path / "vectors.parquet", sentences)

@@ -21,8 +21,19 @@ def _is_here(host: Any) -> bool:
         return True
     with suppress(ValueError):
         address = ipaddress.ip_address(host.partition("%")[0])
-        return address.is_loopback or address.is_unspecified
+        return address.is_loopback or address.is_unspecified or _is_own(address)
     return bool(host == socket.getfqdn())  # torch's launcher looks itself up
+
+
+def _is_own(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
+    """Whether it is this machine's, by which a cluster's workers find each other: only such a one can be bound."""
+    family = socket.AF_INET if address.version == 4 else socket.AF_INET6
+    with socket.socket(family, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.bind((str(address), 0))
+        except OSError:
+            return False
+    return True
 
 
 def _refuse_others(event: str, arguments: tuple[Any, ...]) -> None:
