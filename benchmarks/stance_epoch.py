@@ -203,7 +203,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             setting_folder(name)  # a mistake is found before the first hour
         data = load(arguments.data_dir, arguments.quick)
     pairs = Pairs(data)
-    headlines, bodies = (len(np.unique(column)) for column in pairs.examples.texts)
+    headlines, bodies = (len(np.unique(column)) for column in pairs.texts)
     setup = {
         "data": "training split of run_stance.py" if arguments.data_dir else "synthetic",
         "pairs": len(data),

@@ -104,9 +104,9 @@ class Pairs:
         columns = texts.indices[""]
         self.vectors = WordVectors(list(words), vectors)
         self.tokenizer: WordTokenizer = build_tokenizer(words, lowercase=True)
-        self.tokenized = TokenizedTexts(self.tokenizer, *token_ids(self.tokenizer.backend_tokenizer, texts.texts), 2)
-        self.examples = TokenizedExamples(self.tokenized, [columns["headline"], columns["body"]], data["label"][:])
-        self.groups = columns["body"]  # (pairs,)
+        self._ids, self.lengths = token_ids(self.tokenizer.backend_tokenizer, texts.texts)
+        self.texts = [columns["headline"], columns["body"]]  # (pairs,) of each
+        self._labels = data["label"][:]
 
     def epoch(self, number: int, batch_size: int, sample: int, limit: int | None) -> dict[str, Pass]:
         """The passes of an epoch, by way.
@@ -117,14 +117,16 @@ class Pairs:
             sample: How many batches are run in random order.
             limit: Tokens of a text that the model reads; None reads all.
         """
-        ids, lengths = self.tokenized.ids, self.tokenized.lengths
-        starts = self.tokenized.ends - lengths
-        read = lengths if limit is None else lengths.clip(max=limit)  # (texts,)
+        # As in training, examples hold no more than the model reads: its batches are not padded to the longest body.
+        tokenized = TokenizedTexts(self.tokenizer, self._ids, self.lengths, 2, limit)
+        examples = TokenizedExamples(tokenized, self.texts, self._labels)
+        starts = tokenized.ends - tokenized.lengths  # (texts,)
+        read = self.lengths if limit is None else self.lengths.clip(max=limit)  # (texts,)
         # Texts that differ only in what the tokenizer or the model does not see are one text to the model.
         known: dict[bytes, int] = {}
         twins = np.asarray(
             [
-                known.setdefault(ids[start : start + length].tobytes(), text)
+                known.setdefault(self._ids[start : start + length].tobytes(), text)
                 for text, (start, length) in enumerate(zip(starts, read, strict=True))
             ]
         )  # (texts,)
@@ -141,31 +143,32 @@ class Pairs:
             )
             return Pass(examples, measured, len(batches), tokens, measured_tokens)
 
-        sampler = GroupedSampler(self.groups.tolist(), seed=0)
+        sampler = GroupedSampler(self.texts[1].tolist(), seed=0)
         sampler.set_epoch(number)
         grouped = _cut(np.asarray(list(sampler)), batch_size)
         generator = np.random.default_rng(number)
-        random = _cut(generator.permutation(len(self.examples)), batch_size)
+        random = _cut(generator.permutation(len(examples)), batch_size)
         chosen = [random[index] for index in np.unique(np.linspace(0, len(random) - 1, sample).round().astype(int))]
         passes = {
-            "grouped": make(self.examples, grouped, grouped, True),
-            "random": make(self.examples, random, chosen, True),
-            "every pair": make(self.examples, random, chosen, False),
+            "grouped": make(examples, grouped, grouped, True),
+            "random": make(examples, random, chosen, True),
+            "every pair": make(examples, random, chosen, False),
         }
-        texts, batches = self._texts_once(generator, read, passes["grouped"].tokens / len(grouped))
+        texts, batches = _texts_once(generator, tokenized, read, passes["grouped"].tokens / len(grouped))
         return {"texts once": make(texts, batches, batches, True), **passes}
 
-    def _texts_once(
-        self, generator: np.random.Generator, read: Indices, tokens: float
-    ) -> tuple[TokenizedExamples, list[Indices]]:
-        """Each distinct text once, two to an example, and batches of about so many tokens."""
-        order = generator.permutation(len(read))
-        order = np.append(order, order[-1:]) if len(order) % 2 else order  # the model encodes a copy once
-        columns = [order[0::2], order[1::2]]
-        labels = generator.integers(len(LABEL_NAMES), size=len(columns[0])).tolist()
-        ends = (read[columns[0]] + read[columns[1]]).cumsum()  # (examples,)
-        cuts = np.flatnonzero(np.diff((ends // tokens).astype(int))) + 1
-        return TokenizedExamples(self.tokenized, columns, labels), np.split(np.arange(len(labels)), cuts)
+
+def _texts_once(
+    generator: np.random.Generator, tokenized: TokenizedTexts, read: Indices, tokens: float
+) -> tuple[TokenizedExamples, list[Indices]]:
+    """Each distinct text once, two to an example, and batches of about so many tokens."""
+    order = generator.permutation(len(read))
+    order = np.append(order, order[-1:]) if len(order) % 2 else order  # the model encodes a copy once
+    columns = [order[0::2], order[1::2]]
+    labels = generator.integers(len(LABEL_NAMES), size=len(columns[0])).tolist()
+    ends = (read[columns[0]] + read[columns[1]]).cumsum()  # (examples,)
+    cuts = np.flatnonzero(np.diff((ends // tokens).astype(int))) + 1
+    return TokenizedExamples(tokenized, columns, labels), np.split(np.arange(len(labels)), cuts)
 
 
 def _cut(order: Indices, size: int) -> list[Indices]:

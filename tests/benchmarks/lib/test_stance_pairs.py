@@ -46,7 +46,7 @@ def test_the_tokens_of_an_epoch_are_those_that_the_model_packs(pairs: Pairs, lim
         return tokens
 
     assert {way: packed(way) for way in WAYS} == {way: epoch[way].measured_tokens for way in WAYS}
-    assert epoch["texts once"].tokens == int(pairs.tokenized.lengths.clip(max=limit or 10**9).sum())
+    assert epoch["texts once"].tokens == int(pairs.lengths.clip(max=limit or 10**9).sum())
     assert epoch["texts once"].tokens < epoch["grouped"].tokens < epoch["random"].tokens < epoch["every pair"].tokens
     assert len(epoch["grouped"].measured) == epoch["grouped"].batches == 10
     assert [len(epoch[way].measured) for way in ("random", "every pair")] == [3, 3]
