@@ -1,0 +1,133 @@
+"""Edited copies of sentences, from which a student learns what a small change does to its teacher's vector.
+
+    python -m run_glue_style.distillation.edited_sentences captions.txt edited.txt --copies 4
+
+Similarity is often asked of sentences that differ in little: a word, its place, a "not". Texts as they are found hold
+few such pairs. A copy has one edit, drawn anew: words are left out, put in place of others, exchanged or negated, it is
+a part of a sentence, or the beginning of one and the end of another. It need not be good English: the teacher's vector
+of it says what it still means. The output has a sentence a line, none twice and none of the input's; distil from both
+files together.
+"""
+
+import argparse
+import random
+import re
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from tqdm.auto import tqdm
+
+from modeling_dsa.encoding.sources import open_sentences
+from modeling_dsa.files.replacing import replaced_file
+
+Words = list[str]
+
+FEWEST = 4  # words of a sentence that is edited
+_CONTENT = re.compile(r"[^\W\d_]{4,}")  # a word of four letters or more mostly says something
+_VERB = re.compile(r"\b(is|are|was|were|has|have|can|will|do|does)\b")
+_ARTICLE = re.compile(r"\b(a|an|the|some)\b", re.IGNORECASE)
+
+
+class SentenceEditor:
+    """Draws edits of the sentences of one text."""
+
+    def __init__(self, sentences: Sequence[str], seed: int) -> None:
+        """Set up.
+
+        Args:
+            sentences: Those that are edited, and whose words and parts stand in for others.
+            seed: The same sentences and seed give the same copies.
+        """
+        self._sentences = [words for words in map(str.split, sentences) if len(words) >= FEWEST]
+        self._content = [word for words in self._sentences for word in words if _CONTENT.search(word)]
+        self._random = random.Random(seed)
+        edits: dict[Callable[[Words], Words], float] = {
+            self._without_words: 15,
+            self._with_other_words: 25,
+            self._with_two_exchanged: 15,
+            self._with_another_end: 20,
+            self._part: 10,
+            self._negated: 10,
+        }
+        self._edits, self._weights = list(edits), list(edits.values())
+
+    def __len__(self) -> int:
+        return len(self._sentences)
+
+    def copies(self, count: int) -> Iterator[str]:
+        """`count` edited copies of each sentence."""
+        for words in self._sentences:
+            for edit in self._random.choices(self._edits, self._weights, k=count):
+                yield " ".join(edit(list(words)))
+
+    def _without_words(self, words: Words) -> Words:
+        left_out = set(self._random.sample(range(len(words)), self._random.randint(1, len(words) // 4)))
+        return [word for index, word in enumerate(words) if index not in left_out]
+
+    def _with_other_words(self, words: Words) -> Words:
+        for index in self._random.sample(range(len(words)), self._random.randint(1, 2)):
+            words[index] = self._random.choice(self._content or words)
+        return words
+
+    def _with_two_exchanged(self, words: Words) -> Words:
+        first, second = self._random.sample(range(len(words)), 2)
+        words[first], words[second] = words[second], words[first]
+        return words
+
+    def _with_another_end(self, words: Words) -> Words:
+        other = self._random.choice(self._sentences)
+        return words[: len(words) // 2] + other[len(other) // 2 :]
+
+    def _part(self, words: Words) -> Words:
+        length = self._random.randint(FEWEST - 1, len(words) - 1)
+        start = self._random.randint(0, len(words) - length)
+        return words[start : start + length]
+
+    def _negated(self, words: Words) -> Words:
+        sentence = " ".join(words)
+        negated = _VERB.sub(r"\1 not", sentence, count=1)
+        return (negated if negated != sentence else _ARTICLE.sub("no", sentence, count=1)).split()
+
+
+def write_edited(sentences: Sequence[str], path: Path, copies: int, seed: int) -> int:
+    """Write edited copies of sentences, one a line, and return how many there are.
+
+    Raises:
+        ValueError: No sentence has enough words.
+    """
+    editor = SentenceEditor(sentences, seed)
+    if not len(editor):
+        raise ValueError(f"No sentence has {FEWEST} words: give others.")
+    known = set(sentences)
+    with replaced_file(path) as beside, beside.open("w", encoding="utf-8", newline="\n") as file:
+        for copy in tqdm(editor.copies(copies), total=len(editor) * copies, unit=" copies", desc="editing"):
+            if copy not in known:
+                known.add(copy)
+                file.write(copy + "\n")
+    return len(known) - len(set(sentences))
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Read the command line and write the copies."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("texts", help="What `dsa encode` reads.")
+    parser.add_argument("output", type=Path, help="A .txt file.")
+    parser.add_argument("--text_column", help="The column of the sentences.")
+    parser.add_argument("--copies", type=int, default=1, help="Of each sentence; default: %(default)s.")
+    parser.add_argument("--seed", type=int, default=0, help="Default: %(default)s.")
+    arguments = parser.parse_args(argv)
+    if arguments.copies < 1:
+        parser.error(f"--copies {arguments.copies}: give 1 or more.")
+    if arguments.output.suffix != ".txt":
+        parser.error(f"{arguments.output}: the copies are lines of text: name a .txt file.")
+    try:
+        sentences = list(open_sentences(arguments.texts, arguments.text_column).read())
+        count = write_edited(sentences, arguments.output, arguments.copies, arguments.seed)
+    except (ValueError, OSError) as error:
+        parser.error(str(error))
+    print(f"{count:,} edited sentences are in {arguments.output}.", file=sys.stderr)  # noqa: T201
+
+
+if __name__ == "__main__":
+    main()

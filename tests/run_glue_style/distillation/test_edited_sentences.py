@@ -1,0 +1,54 @@
+"""Edited copies of sentences."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from run_glue_style.distillation.edited_sentences import main
+
+SENTENCES = [
+    f"A {size} dog is running over the {color} grass." for size in ("big", "small") for color in ("wet", "dry")
+]
+SENTENCES += ["Nobody", "", "Two women watch a film at home."]
+
+
+def edited(folder: Path, *options: str) -> list[str]:
+    (folder / "texts.txt").write_text("\n".join(SENTENCES) + "\n", encoding="utf-8")
+    main([str(folder / "texts.txt"), str(folder / "edited.txt"), *options])
+    return (folder / "edited.txt").read_text("utf-8").splitlines()
+
+
+def test_copies_are_new_sentences_of_the_same_words(tmp_path: Path) -> None:
+    copies = edited(tmp_path, "--copies", "40")
+    assert len(copies) == len(set(copies)) > 100
+    assert not set(copies) & set(SENTENCES)
+    assert {word for copy in copies for word in copy.split()} - set(" ".join(SENTENCES).split()) == {"not", "no"}
+    lengths = [len(copy.split()) for copy in copies]
+    assert (min(lengths), max(lengths)) == (3, 10)  # a part of three words; a sentence with a "not"
+    assert copies == edited(tmp_path, "--copies", "40")
+    assert copies != edited(tmp_path, "--copies", "40", "--seed", "1")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["missing.txt", "edited.txt"], "There is no file missing.txt"),
+        (["short.txt", "edited.txt"], "No sentence has 4 words"),
+        (["short.txt", "edited.parquet"], "name a .txt file"),
+        (["short.txt", "edited.txt", "--copies", "0"], "--copies 0: give 1 or more"),
+    ],
+)
+def test_a_mistake_is_told_in_one_sentence(
+    options: list[str],
+    message: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("short.txt").write_text("Two words\n")
+    with pytest.raises(SystemExit, match="2"):
+        main(options)
+    assert re.search(re.escape(message), capsys.readouterr().err)
+    assert [path.name for path in tmp_path.iterdir()] == ["short.txt"]
