@@ -10,7 +10,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pytest
@@ -288,7 +288,7 @@ def test_a_compiled_model_is_trained_and_saved_like_any_other(tmp_path: Path) ->
 # The Hub
 
 
-def train_and_push(folder: str, strategy: Literal["end", "every_save"]) -> None:
+def train_and_push(folder: str) -> None:
     """A fresh process's run."""
     torch.set_num_threads(1)
     options: dict[str, Any] = {"save_strategy": "epoch", "hub_private_repo": True, "hub_always_push": True}
@@ -297,7 +297,7 @@ def train_and_push(folder: str, strategy: Literal["end", "every_save"]) -> None:
         Path(folder),
         push_to_hub=True,
         hub_model_id="org/trained",
-        hub_strategy=strategy,
+        hub_strategy="every_save",
         **options,
     )
     trainer.train()
@@ -331,17 +331,16 @@ def run_python(code: str, *arguments: str | Path, **environment: str) -> Any:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("strategy", ["end", "every_save"])
-def test_a_trainer_pushes_what_strangers_load(strategy: str, hub: LoopbackHub, tmp_path: Path) -> None:
+def test_a_trainer_pushes_what_strangers_load(hub: LoopbackHub, tmp_path: Path) -> None:
     hub.add_user("ada", TOKEN, orgs=["org"])
     run = "import sys, test_trainer; test_trainer.train_and_push(*sys.argv[1:])"
     writer = hub.environment(tmp_path / "writer", TOKEN) | {"OMP_NUM_THREADS": "1"}
     writer["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).parent), *sys.path])
-    expected = run_python(run, tmp_path / "run", strategy, **writer)
+    expected = run_python(run, tmp_path / "run", **writer)
     commits = hub.commits("org/trained")
     on_the_way = [title for title in commits if title.startswith("Training in progress, epoch")]
     # Trainer leaves a push out while the last one is on its way.
-    assert len(on_the_way) in {"end": (0,), "every_save": (1, 2)}[strategy]
+    assert len(on_the_way) in (1, 2)
     assert commits[0] == "End of training"
 
     listed = ["git", "--git-dir", str(hub.git_folder("org/trained")), "ls-tree", "--name-only", "main"]
