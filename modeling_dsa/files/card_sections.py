@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 from typing import cast
 
-from huggingface_hub import ModelCard
+from huggingface_hub import ModelCard, ModelCardData
 from yaml import YAMLError
 
 from .replacing import replaced_file
@@ -58,7 +58,8 @@ def keep_own_words(card: ModelCard, old: ModelCard) -> None:
     """
     for words in _OWN_WORDS.findall(old.text):
         card.text = f"{card.text.rstrip()}\n\n{words}\n"
-    card.data.language = card.data.language or old.data.language
+    new_data, old_data = cast(ModelCardData, card.data), cast(ModelCardData, old.data)
+    new_data.language = new_data.language or old_data.language
 
 
 def write_card(card: ModelCard, folder: Path) -> None:

@@ -3,9 +3,10 @@
 import json
 import shutil
 from pathlib import Path
+from typing import cast
 
 import pytest
-from huggingface_hub import ModelCard
+from huggingface_hub import ModelCard, ModelCardData
 
 from run_glue_style.reporting.card.measured import put_measured
 
@@ -38,5 +39,5 @@ def test_the_evaluation_goes_into_text_and_metadata(tmp_path: Path) -> None:
     written = card()
     put_measured(written, tmp_path)
     assert "## Evaluation by `dsa evaluate`" in written.text
-    metrics = [result.metric_value for result in written.data.eval_results]
+    metrics = [result.metric_value for result in cast(ModelCardData, written.data).eval_results or []]
     assert metrics == [value for result in content["results"] for value in result["figures"].values()]
