@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import re
 import sys
@@ -8,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
 
 import app
 import gradio as gr
@@ -16,6 +17,7 @@ import numpy as np
 import pytest
 import torch
 from huggingface_hub import RepoCard, SpaceCardData
+from PIL import Image
 from playwright.sync_api import Browser, Dialog, Page, expect
 from reading import (
     LARGEST_TABLE,
@@ -27,6 +29,8 @@ from reading import (
     load_model,
     read,
 )
+from searching import corpus
+from sentence_transformers import SentenceTransformer
 from small_models import randomize
 from small_runs import SMALL_SIZES, small_tokenizer
 from space_browser import CHROMIUM, ROOT, chromium, running_space
@@ -401,6 +405,43 @@ def test_the_address_leads_back_to_what_was_read(page: Page, models: dict[str, P
 
 @needs_chromium
 @pytest.mark.slow
+def test_two_models_are_compared_and_the_address_keeps_both(page: Page, models: dict[str, Path]) -> None:
+    classify(page, PREMISE, HYPOTHESIS)
+    choose(page, "Compare with", models["sentences"])
+    expect(page.get_by_text("This model reads single sentences: it has read the first text alone.")).to_be_visible()
+    choose(page, "Head", "head 2")  # the first model has one head alone
+    page.wait_for_function("location.search.includes('compare_head=2')")
+    page.reload()
+    _, (premise, _) = forward(models["pairs"], PREMISE, HYPOTHESIS)
+    classes, (sentence,) = forward(models["sentences"], PREMISE)
+    shown = shown_weights(page, "Premise, head 1, iteration 2 of 2", WORDS["Premise"])
+    assert shown == pytest.approx(premise[1, 0], abs=ROUNDED)
+    shown = shown_weights(page, "Sentence, head 2, iteration 3 of 3", WORDS["Premise"])
+    assert shown == pytest.approx(sentence[2, 1], abs=ROUNDED)
+    assert {label: shown_classes(page)[label] for label in classes} == pytest.approx(classes, abs=1e-6)
+    expect(page.get_by_text(f"Classes by {models['sentences']}")).to_be_visible()
+    choose(page, "Compare with", "no other model")
+    expect(page.locator(".attention")).to_have_count(1)
+
+
+@needs_chromium
+@pytest.mark.slow
+def test_the_nearest_sentences_of_the_corpus_are_those_of_its_vectors(page: Page) -> None:
+    classify(page, PREMISE, HYPOTHESIS)
+    rows = page.get_by_role("list", name="Nearest in meaning to the premise").get_by_role("listitem")
+    expect(rows).to_have_count(5)
+    vectors = SentenceTransformer(str(ROOT / "model_cards" / "dsa-mini-en"), device="cpu").encode(
+        [PREMISE, *corpus()], normalize_embeddings=True
+    )
+    cosines = vectors[1:] @ vectors[0]
+    for index, row in zip((-cosines).argsort(), rows.all(), strict=False):
+        assert row.inner_text().split("\n") == [corpus()[index], f"{cosines[index]:.2f}"]
+    classify(page, PREMISE, "zzyzx")  # nothing is read, so nothing is near
+    expect(rows).to_have_count(0)
+
+
+@needs_chromium
+@pytest.mark.slow
 def test_a_table_comes_back_with_classes(page: Page, models: dict[str, Path], tmp_path: Path) -> None:
     table = tmp_path / "mine.csv"
     table.write_text("premise,hypothesis\nA man sleeps,The man\nA dog,A cat\n", encoding="utf-8")
@@ -426,7 +467,7 @@ def test_what_is_typed_is_shown_as_text(page: Page) -> None:
     page.locator(".attention").wait_for()
     words = page.get_by_role("list", name="Premise", exact=False).locator(".word").all_inner_texts()
     assert "".join(words) == evil.replace(" ", "")
-    assert page.locator("#attention img, #attention script").count() == 0
+    assert page.locator(".attention img, .attention script").count() == 0
 
 
 @needs_chromium
@@ -468,6 +509,46 @@ def test_a_phone_scrolls_down_only(phone: Page, models: dict[str, Path]) -> None
     choose(phone, "Model", models["broken"])
     expect(phone.locator(".message")).to_contain_text("cannot be loaded")
     assert overflow() <= 0
+
+
+# Pairs of pieces of text that lie on each other, and pieces outside the window; `margin` pixels are forgiven.
+MISPLACED = """margin => {
+  const seen = [...document.querySelectorAll("h1, h2, h3, label > span, .word, .weight, .name, .nearest li > span")]
+    .filter(e => e.offsetParent && e.innerText.trim()).map(e => [e.innerText, e.getBoundingClientRect()]);
+  const found = seen.filter(([_, r]) => r.left < 0 || r.right > innerWidth + margin).map(([text, _]) => text);
+  seen.forEach(([text, a], i) => seen.slice(i + 1).forEach(([other, b]) => {
+    const wide = Math.min(a.right, b.right) - Math.max(a.left, b.left);
+    const high = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top);
+    wide > margin && high > margin && found.push(text + " / " + other);
+  }));
+  return found;
+}"""
+
+
+@needs_chromium
+@pytest.mark.slow
+@pytest.mark.parametrize("width", [1280, 375])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_picture_of_the_page_is_whole(
+    browser: Browser, space: str, models: dict[str, Path], scheme: str, width: int
+) -> None:
+    asked = {
+        "model": models["pairs"],
+        "compare": models["sentences"],
+        "text": "نص قصير 你好 👩‍👩‍👧 " + "guitar " * 40,
+        "text_pair": HYPOTHESIS,
+    }
+    with browser.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme) as context:
+        page = context.new_page()
+        page.goto(f"{space}?{urlencode(asked)}", timeout=60_000)
+        page.locator(".nearest").wait_for(timeout=60_000)
+        expect(page.locator(".attention")).to_have_count(2)
+        assert page.evaluate(MISPLACED, 1) == []
+        picture = Image.open(io.BytesIO(page.screenshot(full_page=True))).convert("L")
+    assert picture.width == width
+    shades = np.asarray(picture)
+    assert (np.median(shades) > 128) == (scheme == "light")
+    assert shades.std() > 10  # there is something on it
 
 
 # The contrast of two colours by WCAG 2.2, of every piece of text on the shades; AA asks for 4.5.

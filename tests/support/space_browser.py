@@ -1,7 +1,4 @@
-"""The Space in a real browser: starts the page, opens headless Chromium, and takes the README's picture of it.
-
-python tests/support/space_browser.py [MODEL ...]
-"""
+"""The Space in a real browser: starts the page, opens headless Chromium, and takes the picture of it."""
 
 import os
 import shutil
@@ -79,12 +76,7 @@ def take_picture(url: str, path: Path) -> None:
         page.goto(url)
         page.locator(".message").wait_for()
         page.get_by_text("A woman in a red coat is waiting for a bus.").click()
-        page.locator(".attention").wait_for()
+        page.locator(".nearest").wait_for()
         page.wait_for_timeout(1000)  # the bars of the classes grow
         page.mouse.move(0, 0)
         page.screenshot(path=path, full_page=True)
-
-
-if __name__ == "__main__":
-    with running_space(Path(os.devnull), *sys.argv[1:]) as address:
-        take_picture(address, ROOT / "docs" / "pages" / "images" / "space.png")

@@ -1,0 +1,161 @@
+"""Draw every picture of README, cards, docs, results and benchmarks again: `python docs/pictures.py`.
+
+Given paths or folders, it draws only those: `python docs/pictures.py model_cards docs/pages/images/heads.png`. The
+figures are those of the files that ship (records of runs and benchmarks, evaluation.json, faithfulness.json), and the
+attention is that of the models that ship; nothing is measured anew. The picture of the demo needs a Chromium.
+"""
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [
+    str(ROOT),
+    str(ROOT / "benchmarks"),
+    str(ROOT / "tests" / "support"),
+    str(ROOT / "model_cards" / "space"),
+]
+
+from lib.records import Record, read_record  # noqa: E402
+from matplotlib.figure import Figure  # noqa: E402
+from space_browser import running_space, take_picture  # noqa: E402
+
+from modeling_dsa.cli.main import main as dsa  # noqa: E402
+from modeling_dsa.evaluation import report as evaluation  # noqa: E402
+from modeling_dsa.explanation import faithfulness_report as faithfulness  # noqa: E402
+from modeling_dsa.explanation.drawing import draw_attention, drawn_sentences  # noqa: E402
+from modeling_dsa.explanation.explain import explain  # noqa: E402
+from modeling_dsa.files.loading import load_model_and_tokenizer  # noqa: E402
+from modeling_dsa.files.replacing import replaced_file  # noqa: E402
+from run_glue_style.reporting import cost_plot, tabulate  # noqa: E402
+from run_glue_style.reporting.published import read_published  # noqa: E402
+from run_glue_style.reporting.reporters import draw_attention_of_examples  # noqa: E402
+from run_glue_style.training.run import FinishedRun  # noqa: E402
+
+IMAGES = ROOT / "docs" / "pages" / "images"
+CARDS = ROOT / "model_cards"
+CLASSIFIER = "model_cards/dsa-snli"
+HYPOTHESES = ("run_glue_style/sample/snli_validation.parquet", "--text_column", "hypothesis")
+# What the runs of the shipped models drew: examples of their validation splits.
+PAIRS = (
+    (
+        "Two women are embracing while holding to go packages.",
+        "The sisters are hugging goodbye while holding to go packages after just eating lunch.",
+    ),
+    (
+        "Two construction workers complete a task near the ground while a third worker looks on.",
+        "Workers are on their way home.",
+    ),
+    ("A Latin American weaving fabric.", "The person is from Italy"),
+)
+SENTENCES = (
+    ("Additionally, the negotiations involve a large number of other people working behind the scenes.",),
+    (
+        "The primate version of bipedalism is unusual because the back is close to upright "
+        "(completely upright in humans).",
+    ),
+    ("His arm in Mr. Snyder’s grip felt limp.",),
+)
+
+Draw = Callable[[], object]
+
+
+def pictures() -> dict[Path, Draw]:
+    """Each picture of the repository, and what draws it; some are drawn together."""
+    found: dict[Path, Draw] = {
+        IMAGES / "attention.png": _readme,
+        IMAGES / "space.png": _space,
+        IMAGES / "explanation.png": partial(
+            _explain, "explanation.png", "A man is playing a guitar.", "A man is asleep."
+        ),
+        IMAGES / "vectors.png": partial(_explain, "vectors.png", "--vectors", *HYPOTHESES, "--examples", "1000"),
+        IMAGES / "heads.png": partial(_explain, "heads.png", "--heads", *HYPOTHESES),
+    }
+    for config in sorted(CARDS.glob("*/config.json")):
+        folder = config.parent
+        found[folder / "attention.png"] = partial(_card, folder)
+        files = (folder / name for name in (evaluation.FILE, faithfulness.FILE))
+        measured = [path.with_suffix(".png") for path in files if path.is_file()]
+        found |= dict.fromkeys(measured, partial(draw_measured, folder))
+    for record in sorted((ROOT / "benchmarks").glob("*.json")):
+        if hasattr(benchmark := import_module(record.stem), "draw"):
+            found[record.with_suffix(".png")] = partial(_benchmark, benchmark.draw, record)
+    for table in sorted((ROOT / "results").glob("*/table.md")):
+        folder = table.parent
+        if any((folder / name).is_file() for name in ("table.json", "entropy.json")):
+            found |= dict.fromkeys((folder / "plot.png", folder / "plot.svg"), partial(tabulate.main, [str(folder)]))
+    snli = ROOT / "results" / "snli"
+    costs = partial(cost_plot.draw_costs, read_published("snli"), tabulate.read_rows(snli), snli / "costs")
+    return found | dict.fromkeys((snli / "costs.png", snli / "costs.svg"), costs)
+
+
+def draw_measured(folder: Path) -> None:
+    """Draw what was measured of a model: evaluation.png and faithfulness.png beside their JSON files."""
+    reports = {
+        evaluation.FILE: evaluation.Evaluation.from_json,
+        faithfulness.FILE: faithfulness.FaithfulnessReport.from_json,
+    }
+    for name, read in reports.items():
+        path = folder / name
+        if path.is_file():
+            with replaced_file(path.with_suffix(".png")) as beside:
+                read(json.loads(path.read_text(encoding="utf-8"))).draw(beside)
+
+
+def _readme() -> None:
+    """Pairs side by side, all heads together."""
+    drawn = []
+    for pair in PAIRS:
+        explanation = explain(ROOT / CLASSIFIER, *pair)
+        decision = explanation.scores.decision if explanation.scores else None
+        for sentence in drawn_sentences(explanation.texts, decision=decision):
+            drawn.append(replace(sentence, weights=sentence.weights[:1], names=sentence.names[:1]))
+    draw_attention(drawn, IMAGES / "attention.png", columns=2)
+
+
+def _space() -> None:
+    with TemporaryDirectory() as folder, running_space(Path(folder) / "log") as url:
+        take_picture(url, IMAGES / "space.png")
+
+
+def _explain(name: str, *words: str) -> None:
+    if dsa(["explain", CLASSIFIER, *words, "--output", str(IMAGES / name)]):
+        raise RuntimeError(f"dsa explain has not drawn {name}; it says above why.")
+
+
+def _card(folder: Path) -> None:
+    model, tokenizer = load_model_and_tokenizer(str(folder))
+    texts = PAIRS if model.config.sentences_per_example == 2 else SENTENCES
+    draw_attention_of_examples(FinishedRun(model, tokenizer, texts, folder, folder.name))
+
+
+def _benchmark(draw: Callable[[Record], Figure], record: Path) -> None:
+    with replaced_file(record.with_suffix(".png")) as beside:
+        draw(read_record(record)).savefig(beside, format="png", dpi=120, metadata={"Software": None})
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Read the command line and draw."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("paths", nargs="*", type=Path, metavar="PATH", help="Pictures or folders; default: all.")
+    asked = [path.resolve() for path in parser.parse_args(argv).paths] or [ROOT]
+    os.chdir(ROOT)  # pictures name the model's folder as it was given
+    drawn = {path: draw for path, draw in pictures().items() if any(path.is_relative_to(one) for one in asked)}
+    if not drawn:
+        parser.error("there is no picture in these paths")
+    for draw in dict.fromkeys(drawn.values()):
+        draw()
+    for path in drawn:
+        print(path.relative_to(ROOT))  # noqa: T201  (this is the command's answer)
+
+
+if __name__ == "__main__":
+    main()
