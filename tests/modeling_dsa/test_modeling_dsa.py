@@ -56,6 +56,7 @@ CASES: dict[str, dict[str, Any]] = {
     "no hidden layer": {"classifier_hidden_sizes": []},
     "gated": {"pair_features": ["gated", "signed_difference"], "gated_size": 3, "num_attention_heads": 2},
     "no batch normalisation": {"classifier_batch_norm": False},
+    "highway": {"classifier_highway": True},
     **SYSTEM_CASES,
     **PROJECTION_CASES,
     "cosine of a projection": {**PROJECTION_CASES["projection"], "pair_features": ["cosine", "first"]},

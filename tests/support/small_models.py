@@ -39,7 +39,7 @@ POOLING_CASES: dict[str, dict[str, Any]] = {
     "inner": {"pooling": "inner", "num_attention_heads": 2},
     "multi_dimensional": {"pooling": "multi_dimensional"},
     "multi_dimensional_max": {"pooling": "multi_dimensional_max"},
-    "reinforced": {"pooling": "reinforced", "classifier_highway": True},
+    "reinforced": {"pooling": "reinforced"},
     "gumbel_tree": {"pooling": "gumbel_tree", "tree_size": 2},
     "pairwise": {"pooling": "pairwise", "num_attention_heads": 2},
     "pairwise by position": {"pooling": "pairwise", "latent": "sentence", "max_sentence_tokens": 8},
