@@ -48,7 +48,7 @@ def draw_entropy_history(runs: Mapping[str, Mapping[str, Any]], path: Path) -> N
         panel.set_xlabel("update")
         panel.grid(alpha=0.3)
     panels[0].set_ylabel("entropy of the attention,\npercent of that of equal weights")
-    panels[-1].legend(fontsize=8)
+    panels[0].legend(fontsize=8)  # every run has a first iteration
     save_picture(figure, path)
 
 
