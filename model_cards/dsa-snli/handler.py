@@ -49,7 +49,7 @@ class EndpointHandler:
         options = dict(parameters)
         task = options.pop("task", next(iter(self.pipelines)))
         if not isinstance(task, str) or task not in self.pipelines:
-            raise ValueError(f"There is no task {task!r} here: give one of {', '.join(self.pipelines)}.")
+            raise ValueError(f"There is no task {task!r:.80} here: give one of {', '.join(self.pipelines)}.")
         _check_options(task, options)
         inputs = data.get("inputs")
         if not inputs:
@@ -114,10 +114,10 @@ def _length(text: Any) -> int:
 def _check_options(task: str, options: dict[str, Any]) -> None:
     for name, value in options.items():
         if name not in _PARAMETERS[task]:
-            raise ValueError(f"There is no parameter {name!r} of {task}: give {' or '.join(_PARAMETERS[task])}.")
+            raise ValueError(f"There is no parameter {name!r:.80} of {task}: give {' or '.join(_PARAMETERS[task])}.")
         if name == "top_k" and value is not None and (type(value) is not int or value < 1):
-            raise ValueError(f"top_k is {value!r}: give a number of classes, or null for all.")
+            raise ValueError(f"top_k is {value!r:.80}: give a number of classes, or null for all.")
         if name == "function_to_apply" and value not in ("softmax", "sigmoid", "none", None):
-            raise ValueError(f"function_to_apply is {value!r}: give softmax, sigmoid or none.")
+            raise ValueError(f"function_to_apply is {value!r:.80}: give softmax, sigmoid or none.")
         if name == "normalize" and not isinstance(value, bool):
-            raise ValueError(f"normalize is {value!r}: give true or false.")
+            raise ValueError(f"normalize is {value!r:.80}: give true or false.")

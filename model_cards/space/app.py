@@ -62,6 +62,9 @@ _KEEP_STATE = """(...values) => {
   history.replaceState(null, "", "?" + state);
 }"""
 FILE_SECONDS = 3600  # that a file is kept
+LARGEST_FILE = 2 * 10**6  # bytes
+MOST_WAITING = 64  # requests; who comes after them is told at once that the page is busy
+_MODEL = "model"  # what uses it waits in one line, as each call changes the tokenizer
 NO_OTHER = ""
 
 
@@ -152,6 +155,7 @@ def build_page(models: Sequence[tuple[str, str]], encoder: str | None) -> gr.Blo
             "outputs": [pairs, first, second, pair_examples.dataset, sentence_examples.dataset],
             "show_progress": "hidden",
             "trigger_mode": "always_last",
+            "concurrency_id": _MODEL,
         }
 
         def follow(event: Any) -> Any:
@@ -162,6 +166,7 @@ def build_page(models: Sequence[tuple[str, str]], encoder: str | None) -> gr.Blo
                     [dropdown, first, second, panel.chosen, pairs],
                     panel.outputs,
                     show_progress_on=[panel.classes],
+                    concurrency_id=_MODEL,
                 )
             if encoder is not None:
                 event = event.then(search, [panels[0].reading], [near], show_progress="hidden")
@@ -180,6 +185,7 @@ def build_page(models: Sequence[tuple[str, str]], encoder: str | None) -> gr.Blo
                 [panel.attention, panel.chosen],
                 show_progress="hidden",
             ).then(**keeping)
+    page.queue(max_size=MOST_WAITING, api_open=False)  # an open one lets programs pass the queue
     return page
 
 
@@ -187,8 +193,8 @@ def _add_table(model: gr.Dropdown, names: dict[str, str]) -> None:
     """The part of the page that classifies a file."""
     with gr.Accordion("Many texts: a CSV file in, the same with classes out", open=False):
         gr.Markdown(
-            f"At most {MOST_ROWS:,} rows, with a column `text`, or `premise` and `hypothesis` for pairs. "
-            "Files are deleted after an hour."
+            f"At most {MOST_ROWS:,} rows and {LARGEST_FILE // 10**6} MB, with a column `text`, or `premise` and "
+            "`hypothesis` for pairs. Files are deleted after an hour."
         )
         table = gr.File(label="CSV file", file_types=[".csv"], height=140)
         table_button = gr.Button("Classify the file")
@@ -213,7 +219,7 @@ def _add_table(model: gr.Dropdown, names: dict[str, str]) -> None:
             classified: gr.File(str(output), visible=True),
         }
 
-    table_button.click(answer_table, [model, table], [table_message, classified])
+    table_button.click(answer_table, [model, table], [table_message, classified], concurrency_id=_MODEL)
 
 
 def _reads_pairs(model_id: str) -> bool:
@@ -277,6 +283,7 @@ def main() -> None:
         ),
         css=PAGE_CSS + GRADIO_CSS,
         ssr_mode=False,
+        max_file_size=LARGEST_FILE,
         footer_links=[],
     )
 

@@ -26,7 +26,6 @@ from modeling_dsa.prediction.texts import open_texts
 
 LONGEST_TEXT = 2_000  # characters of a sentence that are read: a page is not for documents
 MOST_ROWS = 1_000  # of a table
-LARGEST_TABLE = 2 * 10**6  # bytes
 
 
 class CannotRead(ValueError):  # noqa: N818  (it is a sentence for whoever typed, not a fault)
@@ -140,11 +139,8 @@ def classify_table(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, t
         How many rows there were.
 
     Raises:
-        CannotRead: the file is too large or broken, has too many rows or no such columns, or a text is empty or too
-            long.
+        CannotRead: the file is broken, has too many rows or no such columns, or a text is empty or too long.
     """
-    if table.stat().st_size > LARGEST_TABLE:
-        raise CannotRead(f"The file is larger than {LARGEST_TABLE // 10**6} MB: send a part of it.")
     columns = ("premise", "hypothesis") if reads_pairs(model) else ("text",)
     try:
         texts = list(islice(open_texts(str(table), None, columns, pairs=len(columns) == 2), MOST_ROWS + 1))

@@ -171,6 +171,7 @@ def start(kind: Kind, folder: Path, log: Path, kill_at: int | None = None) -> li
 
 def _run_child(kind: Kind, folder: Path, log: Path, rank: int, port: int, kill_at: int | None) -> None:
     code = 70
+    os.closerange(3, 1 << 16)  # the Hub's git waits for the end of its pipes, which this copy would hold open
     try:
         target = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         os.dup2(target, 1)

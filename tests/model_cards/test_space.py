@@ -13,14 +13,15 @@ from urllib.parse import urlencode, urlsplit
 
 import app
 import gradio as gr
+import httpx
 import numpy as np
 import pytest
 import torch
+from app import LARGEST_FILE
 from huggingface_hub import RepoCard, SpaceCardData
 from PIL import Image
 from playwright.sync_api import Browser, Dialog, Page, expect
 from reading import (
-    LARGEST_TABLE,
     LONGEST_TEXT,
     MOST_ROWS,
     CannotRead,
@@ -126,7 +127,6 @@ def test_a_separator_in_a_text_is_no_word_and_padding_is_one_that_is_not_known(t
             "The file has more than 1,000 rows: send a part of it.",
         ),
         ("premise,hypothesis\n" + "a" * (LONGEST_TEXT + 1) + ",b\n", "Row 1 has a text of more than 2,000 characters"),
-        ("premise,hypothesis\n" + "a" * LARGEST_TABLE + ",b\n", "The file is larger than 2 MB: send a part of it."),
         ("premise\na man\n", "mine.csv has no column 'hypothesis': it has premise."),
         ("premise,hypothesis\na man,\n", "mine.csv, line 2, column 'hypothesis': '' is no text to classify"),
     ],
@@ -238,7 +238,7 @@ def test_without_a_model_it_says_how_to_name_one(
     )
 
 
-# The page in a browser
+# The page as a server
 
 
 @pytest.fixture(scope="module")
@@ -258,6 +258,17 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 def space(models: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with running_space(tmp_path_factory.mktemp("log") / "log", *map(str, models.values())) as url:
         yield url
+
+
+@pytest.mark.slow
+def test_what_would_go_round_the_bounds_is_refused(space: str) -> None:
+    large = {"files": ("large.csv", b"a" * (LARGEST_FILE + 1))}
+    assert httpx.post(f"{space}gradio_api/upload", files=large, timeout=60).status_code == 413
+    direct = httpx.post(f"{space}gradio_api/run/answer", json={"data": ["", "", "", None, None]}, timeout=60)
+    assert direct.status_code == 404
+
+
+# The page in a browser
 
 
 @pytest.fixture(scope="module")
