@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import urlencode, urlsplit
 
 import app
@@ -541,7 +541,7 @@ MISPLACED = """margin => {
 @pytest.mark.parametrize("width", [1280, 375])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_a_picture_of_the_page_is_whole(
-    browser: Browser, space: str, models: dict[str, Path], scheme: str, width: int
+    browser: Browser, space: str, models: dict[str, Path], scheme: Literal["light", "dark"], width: int
 ) -> None:
     asked = {
         "model": models["pairs"],
