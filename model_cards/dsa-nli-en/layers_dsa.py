@@ -1,0 +1,143 @@
+"""Layers on packed tokens: convolution and dropout in the forms that are fast on a CPU, and the layer h of both."""
+
+from collections.abc import Callable
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from .config_fields_dsa import DSAConfigFields
+
+BLOCK_TOKENS = 1536  # Measured on two cores with 1 MB of cache each: 2,048 is as good, 1,024 and 4,096 are slower.
+
+
+def in_blocks(compute: Callable[[slice], Tensor], tokens: Tensor, reach: int = 0) -> Tensor:
+    """Compute something of packed tokens, for prediction on a CPU in blocks of tokens.
+
+    What a layer gives then stays in the cache. And for every large tensor the system hands out fresh, emptied pages,
+    which costs as much as the arithmetic for a text of 65,536 tokens.
+
+    Args:
+        compute: From a slice of the tokens, `slice(None)` for all, to what is wanted of them.
+            (tokens of the slice, width)
+        tokens: Anything with one entry a token. (N, ...)
+        reach: How many neighbours on each side the result of a token depends on.
+
+    Returns:
+        (N, width)
+    """
+    in_one = torch.is_grad_enabled() or torch.compiler.is_compiling() or tokens.device.type != "cpu"
+    if in_one or tokens.shape[0] <= BLOCK_TOKENS:
+        return compute(slice(None))
+    count, found = tokens.shape[0], None
+    size = -(-count // -(-count // BLOCK_TOKENS))  # blocks of one size
+    for start in range(0, count, size):
+        first, end = max(start - reach, 0), min(start + size, count)
+        block = compute(slice(first, min(end + reach, count)))  # (tokens of the slice, width)
+        if found is None:
+            found = block.new_empty(count, block.shape[1])
+        found[start:end] = block[start - first : end - first]
+    assert found is not None
+    return found
+
+
+def padded_count(count: int) -> int:
+    """Round a number of tokens up, by at most a sixteenth (by 15 in small batches).
+
+    The CPU library compiles a kernel for each new shape. Real batches differ by a few tokens each, and without
+    rounding a step of training would spend a tenth of its time and more on compilation.
+    """
+    if torch.compiler.is_compiling():  # a compiler looks after its shapes itself
+        return count
+    step = max(16, 1 << max(count.bit_length() - 5, 0))
+    return -(-count // step) * step
+
+
+def convolve(tokens: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """A 1D convolution over tokens with 'same' zero padding, (tokens, in_channels) -> (tokens, out_channels).
+
+    The tokens are handed to the library as a channels-last image of height 1: no transposition, and on a CPU two to
+    three times the speed of `nn.Conv1d` on (1, channels, tokens) or, for a kernel of 1, of `nn.Linear`.
+
+    Args:
+        tokens: (tokens, in_channels)
+        weight: (out_channels, in_channels, kernel)
+        bias: (out_channels,)
+    """
+    count, kernel = tokens.shape[0], weight.shape[2]
+    if torch.compiler.is_compiling():
+        if kernel == 1:
+            return F.linear(tokens, weight[:, :, 0], bias)
+        return F.conv1d(tokens.t()[None], weight, bias, padding=kernel // 2)[0].t()[:count]  # (tokens, out_channels)
+    if count == 0:  # a batch of empty sentences, which the library refuses
+        return F.linear(tokens, weight.sum(2), bias)
+    # torch keeps small dilated inputs on its own, slow path; other devices multiply fast as they are.
+    if kernel == 1 and (count < 256 or tokens.device.type != "cpu"):
+        return F.linear(tokens, weight[:, :, 0], bias)
+    if padded_count(count) > count:
+        tokens = F.pad(tokens, (0, 0, 0, padded_count(count) - count))
+    image = tokens[None, None].permute(0, 3, 1, 2)  # (1, in_channels, 1, tokens)
+    # Dilation does nothing to a kernel of 1, but with one thread torch hands only a dilated one to oneDNN.
+    dilation = 2 if kernel == 1 else 1
+    image = F.conv2d(image, weight[:, :, None], bias, padding=(0, kernel // 2), dilation=(1, dilation))
+    return image.permute(0, 2, 3, 1).reshape(-1, weight.shape[0])[:count]  # (tokens, out_channels)
+
+
+class TokenConv1d(nn.Conv1d):
+    """A 1D convolution over tokens, (tokens, in_channels) -> (tokens, out_channels), 'same' zero padding.
+
+    An even kernel k sees k / 2 tokens before its own and k / 2 - 1 after it.
+
+    """
+
+    def __init__(self, in_channels: int, out_channels: int, kernel_size: int = 1, bias: bool = True) -> None:
+        super().__init__(in_channels, out_channels, kernel_size, padding=kernel_size // 2, bias=bias)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """(tokens, in_channels) -> (tokens, out_channels)"""
+        return convolve(tokens, self.weight, self.bias)
+
+
+def dropout(values: Tensor, rate: float, training: bool) -> Tensor:
+    """`F.dropout` for large tensors; on a CPU the rate is rounded to a multiple of 2 ** -16.
+
+    torch's CPU generator draws one number an element, which costs more than the convolution around it. Here one
+    64-bit draw decides four elements.
+    """
+    dropped = round(rate * 2**16)
+    if not training or dropped == 0:
+        return values
+    if values.device.type != "cpu" or dropped == 2**16 or torch.compiler.is_compiling():
+        return F.dropout(values, rate)
+    draws = torch.empty((values.numel() + 3) // 4, dtype=torch.int64).random_(-(2**63), None)
+    draws = draws.view(torch.int16)[: values.numel()].view(values.shape)  # uniform over all 2 ** 16 values
+    # In place and in float32, which holds every draw: a comparison of integers is not vectorised.
+    kept = draws.float().ge_(dropped - 2**15).to(values.dtype)
+    return values * kept.mul_(2**16 / (2**16 - dropped))
+
+
+class ConvLayer(TokenConv1d):
+    """The composite function h: convolution, dropout, LeakyReLU (Section 3.1)."""
+
+    def __init__(self, config: DSAConfigFields, in_channels: int, out_channels: int, kernel_size: int = 1) -> None:
+        super().__init__(in_channels, out_channels, kernel_size)
+        self.dropout_rate = config.hidden_dropout
+        self.negative_slope = config.negative_slope
+
+    def forward(self, tokens: Tensor, inside: Tensor | None = None) -> Tensor:
+        """(tokens, in_channels) -> (tokens, out_channels); with `inside` (tokens, 1), tokens where it is 0 become 0."""
+        tokens = dropout(super().forward(tokens), self.dropout_rate, self.training)
+        tokens = F.leaky_relu(tokens, self.negative_slope)
+        return tokens if inside is None else tokens * inside.to(tokens.dtype)
+
+
+class DropoutLinear(TokenConv1d):
+    """A linear map with dropout on its input, as in DiSAN's released code."""
+
+    def __init__(self, config: DSAConfigFields, in_size: int, out_size: int, bias: bool = True) -> None:
+        super().__init__(in_size, out_size, bias=bias)
+        self.dropout_rate = config.hidden_dropout
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """(N, in_size) -> (N, out_size)"""
+        return super().forward(dropout(tokens, self.dropout_rate, self.training))

@@ -1,0 +1,683 @@
+"""The DSA model family: sentence encoders over a frozen table of word vectors, and their classification heads."""
+
+import itertools
+import math
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from transformers import PreTrainedModel
+from transformers.utils import logging
+from transformers.utils.generic import ModelOutput, can_return_tuple
+
+from .compatibility_dsa import init
+from .configuration_dsa import DSAConfig
+from .directional_dsa import ProjectingGate
+from .encoders_dsa import ENCODERS, DenseCNN
+from .folding_dsa import FoldedDenseCNN
+from .layers_dsa import dropout
+from .loading_dsa import refuse_missing_weights, refuse_nonfinite_weights, refuse_oversized_config
+from .packing_dsa import Packing, pack, split_pairs
+from .pair_features_dsa import PairFeatures
+from .pooled_dsa import Pooled
+from .poolings_dsa import POOLINGS
+from .reinforced_dsa import ReinforcedSelfAttention, policy_loss
+from .repository_dsa import automatic_classes, write_repository_files
+from .shortcut_dsa import WordShortcut
+from .tree_dsa import GumbelTreeLSTM
+from .variational_dsa import INITIAL_LOG_STD, VariationalSelfAttention, without_samples
+
+if TYPE_CHECKING:
+    # Not used here: transformers takes along to a saved model what a search for such lines in this one file finds.
+    # Three of them import transformers' pipelines, whose own import may be what has loaded this file.
+    from .batching_dsa import BATCH_SIZE  # noqa: F401
+    from .config_fields_dsa import DSAConfigFields  # noqa: F401
+    from .handler import EndpointHandler  # noqa: F401
+    from .pairwise_dsa import PairwiseSelfAttention  # noqa: F401
+    from .pipeline_dsa import SentenceEmbeddingPipeline  # noqa: F401
+    from .systems_dsa import Encoder, Pooling  # noqa: F401
+    from .vectors_dsa import batch_vectors  # noqa: F401
+    from .zero_shot_dsa import ZeroShotSimilarityPipeline  # noqa: F401
+
+
+logger = logging.get_logger(__name__)
+
+
+@dataclass
+class DSAModelOutput(ModelOutput):
+    """Output of [`DSAModel`].
+
+    Padding, separators and tokens that the model does not read have 0 in every field that is laid out by tokens. The
+    width of a sentence vector is `config.sentence_embedding_size`.
+
+    Attributes:
+        last_hidden_state: Encoded tokens x_i^c. (batch, tokens, d_c)
+        pooler_output: Vector of each example's sentence, of its first where examples are pairs. (batch, width)
+        second_pooler_output: Vector of the second sentence, where examples are pairs. (batch, width)
+        vector_samples: Vectors under each sample of the latent variable, whose mean the two above are, where there are
+            several. (samples, batch, 1 or 2, width)
+        hidden_states: When asked: the word vectors, what the encoder computes on the way, and `last_hidden_state`.
+            Each (batch, tokens, its width)
+        attentions: When asked: the attention weights, one tensor for each routing iteration. Over the tokens of one
+            sentence they sum to 1; a pair has both sentences' weights. Of several samples it is the
+            mean. Each (batch, heads, tokens)
+        attentions_std: When attentions are asked for and there are several samples: their standard deviation over
+            these. (batch, heads, tokens)
+        kl: KL(q || p) of all latent variables of an example, in training with labels, for variational attention.
+            (batch,)
+        kl_weight: The factor of `kl` in the loss at this point of the training. ()
+        attention_penalty: ||A A^T - I||_F^2, summed over an example's sentences, for structured self-attention.
+            (batch,)
+        choice_log_probability: In training with labels, for reinforced self-attention: log p of what hard attention
+            chose of each sentence. (batch, 1 or 2)
+        chosen_share: The same: what it took of each sentence, from 0 to 1. (batch, 1 or 2)
+    """
+
+    last_hidden_state: Tensor | None = None
+    pooler_output: Tensor | None = None
+    second_pooler_output: Tensor | None = None
+    vector_samples: Tensor | None = None
+    hidden_states: tuple[Tensor, ...] | None = None
+    attentions: tuple[Tensor, ...] | None = None
+    attentions_std: Tensor | None = None
+    kl: Tensor | None = None
+    kl_weight: Tensor | None = None
+    attention_penalty: Tensor | None = None
+    choice_log_probability: Tensor | None = None
+    chosen_share: Tensor | None = None
+
+
+@dataclass
+class DSAClassifierOutput(ModelOutput):
+    """Output of the classifiers.
+
+    Attributes:
+        loss: With labels. In training: `reconstruction_loss` + kl_weight * mean of `kl` (the negative evidence lower
+            bound, Eq. 11) + config.attention_penalty * mean of `attention_penalty`, each where there is one; with
+            reinforced self-attention its gradient also holds that of the choices. At
+            prediction nothing sees the labels, and the first term is that of the prediction. ()
+        logits: Scores of the classes; of several samples the logarithm of the mean probability. (batch, num_labels)
+        hidden_states: As in [`DSAModelOutput`].
+        attentions: As in [`DSAModelOutput`].
+        attentions_std: As in [`DSAModelOutput`].
+        probabilities_std: Standard deviation of the classes' probabilities over several samples. (batch, num_labels)
+        reconstruction_loss: Where `loss` may have other terms: its first, -log p(y | z), the mean over examples
+            and samples. ()
+        kl: As in [`DSAModelOutput`]. (batch,)
+        kl_weight: As in [`DSAModelOutput`]. ()
+        attention_penalty: As in [`DSAModelOutput`]. (batch,)
+    """
+
+    loss: Tensor | None = None
+    logits: Tensor | None = None
+    hidden_states: tuple[Tensor, ...] | None = None
+    attentions: tuple[Tensor, ...] | None = None
+    attentions_std: Tensor | None = None
+    probabilities_std: Tensor | None = None
+    reconstruction_loss: Tensor | None = None
+    kl: Tensor | None = None
+    kl_weight: Tensor | None = None
+    attention_penalty: Tensor | None = None
+
+
+class DSAPreTrainedModel(PreTrainedModel):
+    """Initialisation, loading and the frozen word table, shared by the model and its heads."""
+
+    config: DSAConfig
+    base_model_prefix = "dsa"
+    input_modalities = "text"
+    supports_gradient_checkpointing = True  # of the encoder: branches, or layers
+    # They read each other's weights, or run on lists of tokens that no hook could move between devices.
+    _no_split_modules = [kind.__name__ for kind in (*ENCODERS.values(), *POOLINGS.values())] + [
+        "ClassifierLayer",
+        "GatedEncoder",
+        "HighwayLayer",
+        "WordShortcut",
+    ]
+
+    def __init__(self, config: DSAConfig) -> None:
+        refuse_oversized_config(config)
+        super().__init__(config)
+
+    @torch.no_grad()
+    def _init_weights(self, module: nn.Module) -> None:
+        """He initialisation, scaled by each layer's dropout as `config.initializer_scaling` says (Appendix A)."""
+        if isinstance(module, nn.Linear | nn.Conv1d):
+            rate = getattr(module, "dropout_rate", 0.0)
+            scaling = {"keep_prob": 1 - rate, "dropout_rate": rate or 1.0, "none": 1.0}[self.config.initializer_scaling]
+            gain = nn.init.calculate_gain("leaky_relu", self.config.negative_slope)
+            init.normal_(module.weight, std=gain * math.sqrt(scaling / module.weight[0].numel()))
+            if module.bias is not None:
+                init.zeros_(module.bias)
+            base = cast(DSAModel, self.base_model)
+            if module is base.projection and base.shortcut is not None:  # nothing is added to that mean
+                init.zeros_(module.weight)
+        elif isinstance(module, nn.Embedding):
+            init.uniform_(module.weight, -self.config.unknown_init_range, self.config.unknown_init_range)
+            if module.padding_idx is not None and not getattr(module.weight, "_is_hf_initialized", False):
+                module.weight[module.padding_idx].zero_()
+        elif isinstance(module, nn.LSTM | nn.LSTMCell):  # as in torch
+            for weight in module.parameters():
+                init.uniform_(weight, -1 / math.sqrt(module.hidden_size), 1 / math.sqrt(module.hidden_size))
+        elif isinstance(module, VariationalSelfAttention):
+            init.zeros_(module.step)
+            for layer in module.layers_from_zero():
+                init.zeros_(layer.weight)
+            init.constant_(module.log_std.bias, INITIAL_LOG_STD)
+        elif isinstance(module, ReinforcedSelfAttention):
+            init.zeros_(module.step)
+        elif isinstance(module, ProjectingGate):
+            init.zeros_(module.bias)
+        elif isinstance(module, GumbelTreeLSTM):
+            init.normal_(module.query, std=0.01)
+        elif isinstance(module, WordShortcut):  # at first the plain mean of the word vectors, as they are
+            init.zeros_(module.score)
+            init.eye_(module.projection.weight)
+        else:
+            super()._init_weights(module)
+
+    @classmethod
+    def from_pretrained(cls, *args: Any, **kwargs: Any) -> Any:
+        """As in transformers; the word table stays frozen as the config says (loading makes every tensor trainable).
+
+        Raises:
+            ValueError: Weights are missing or not finite. Who asks for `output_loading_info`, or gives `state_dict`,
+                decides alone about missing ones.
+        """
+        if kwargs.get("state_dict") is None:
+            kwargs.setdefault("use_safetensors", True)  # a pickle is code
+        shows_info = kwargs.pop("output_loading_info", False)
+        loaded: Any = super().from_pretrained(*args, **kwargs, output_loading_info=True)
+        model, loading_info = loaded
+        if not shows_info and kwargs.get("state_dict") is None:
+            refuse_missing_weights(model.name_or_path, loading_info["missing_keys"], model.config.is_classifier)
+        refuse_nonfinite_weights(model.name_or_path, model)
+        model.apply_freezing()
+        if model.config.fold_embeddings:
+            model.fold_embeddings()
+        return (model, loading_info) if shows_info else model
+
+    def save_pretrained(  # type: ignore[override]  # the other options come by name
+        self,
+        save_directory: str | PathLike[str],
+        is_main_process: bool = True,
+        state_dict: dict[str, Tensor] | None = None,
+        push_to_hub: bool = False,
+        **kwargs: Any,
+    ) -> None:
+        """As in transformers; the folder is a complete Hub repository, which loads where this package is not installed.
+
+        Beside weights and config stand the code and the files of sentence-transformers and of Inference Endpoints. The
+        tokenizer saves itself.
+        """
+        if push_to_hub:  # transformers would commit before the code is there
+            names = ("commit_message", "commit_description", "private", "token", "revision", "create_pr", "tags")
+            to_push = {name: kwargs.pop(name) for name in names if name in kwargs}
+            repo_id = kwargs.pop("repo_id", Path(save_directory).name)
+        is_classifier = isinstance(self, DSAForSequenceClassification)
+        classifier = type(self) if is_classifier else DSAForSequenceClassification
+        for name, entry in automatic_classes(classifier.__name__).items():
+            setattr(self.config, name, entry)
+        super().save_pretrained(save_directory, is_main_process, state_dict, **kwargs)
+        if is_main_process:
+            write_repository_files(Path(save_directory))
+            if push_to_hub:
+                self.push_to_hub(repo_id, **to_push, max_shard_size=kwargs.get("max_shard_size", "50GB"))
+
+    def fold_embeddings(self) -> None:
+        """Make prediction faster: what depends on one token alone becomes a table, and batch normalisation a product.
+
+        Half of the encoder's multiplications go; vectors and logits stay the same to about 1e-6. The tables need
+        memory: 2,700 numbers a token for single DSA ([`FoldedDenseCNN`]), and with
+        `config.word_shortcut` those of a sentence vector. They are not saved, but the config remembers,
+        and `from_pretrained` folds again. `unfold_embeddings()` undoes it, and so do `train()` and new weights or
+        tokens that come through a method. Without effect where gradients are recorded, and on
+        `inputs_embeds`, hidden states, compilation and export.
+
+        Raises:
+            ValueError: The encoder has nothing to fold, or the model is in training mode or offloaded.
+        """
+        base = cast(DSAModel, self.base_model)
+        if not ENCODERS[self.config.encoder].can_fold:
+            foldable = ", ".join(f"'{name}'" for name, kind in ENCODERS.items() if kind.can_fold)
+            raise ValueError(f"Only encoder {foldable} can be folded; this is '{self.config.encoder}'.")
+        if self.training:
+            raise ValueError("Folding is for prediction: call model.eval() first.")
+        table = cast(Tensor, base.get_input_embeddings().weight)
+        if any(weight.is_meta for weight in base.parameters()):
+            raise ValueError("An offloaded model cannot be folded: load it whole.")
+        base.folded = FoldedDenseCNN(cast(DenseCNN, base.encoder), table)
+        if base.shortcut is not None:
+            base.shortcut.fold(table)
+        for module in self.modules():
+            if isinstance(module, ClassifierLayer):
+                module.fold()
+        self.config.fold_embeddings = True
+
+    def unfold_embeddings(self) -> None:
+        """Undo `fold_embeddings`; nothing, where it was not called."""
+        self.config.fold_embeddings = False
+        base = cast(DSAModel, self.base_model)
+        base.folded = None
+        if base.shortcut is not None:
+            base.shortcut.unfold()
+        for module in self.modules():
+            if isinstance(module, ClassifierLayer):
+                module.folded_weight = module.folded_bias = None
+
+    def train(self, mode: bool = True) -> Any:
+        """As in torch; training unfolds, as the tables would be those of the old weights."""
+        if mode and self.base_model.folded is not None:
+            self.unfold_embeddings()
+        return super().train(mode)
+
+    def load_state_dict(self, *args: Any, **kwargs: Any) -> Any:
+        """As in torch; other weights unfold."""
+        self.unfold_embeddings()
+        return super().load_state_dict(*args, **kwargs)
+
+    def apply_freezing(self) -> None:
+        """Make the word table trainable or not, as `config.freeze_embeddings` says."""
+        self.get_input_embeddings().requires_grad_(not self.config.freeze_embeddings)
+
+
+class DSAModel(DSAPreTrainedModel):
+    """Sentence encoder: word table, encoder and pooling, the last two by their names in the config; then a projection,
+    where the config has one.
+    """
+
+    # A head's folder is a model's folder too.
+    _keys_to_ignore_on_load_unexpected = [r"^(classifier|pair_features)\."]  # noqa: RUF012
+
+    def __init__(self, config: DSAConfig) -> None:
+        config.validate_encoder()  # a field that was set since the config was made
+        config.validate_pooling()
+        config.validate_projection()
+        super().__init__(config)
+        self.embed_tokens: nn.Module = nn.Embedding(config.vocab_size, config.embedding_size, config.pad_token_id)
+        self.encoder = ENCODERS[config.encoder](config)
+        self.pooling = POOLINGS[config.pooling](config, config.encoded_size)
+        self.projection: nn.Linear | None = None
+        self.shortcut: WordShortcut | None = None
+        if config.projection_size is not None:
+            self.projection = nn.Linear(config.pooled_size, config.projection_size, bias=False)
+            if config.word_shortcut:
+                self.shortcut = WordShortcut(config.embedding_size, config.projection_size)
+        self.folded: FoldedDenseCNN | None = None
+        self.post_init()
+        self.apply_freezing()
+
+    def get_input_embeddings(self) -> nn.Module:
+        """The word table."""
+        return self.embed_tokens
+
+    def set_input_embeddings(self, value: nn.Module) -> None:
+        """Replace the word table; the new one is frozen if the old one was, and the model is not folded any more."""
+        if self.folded is not None:
+            self.unfold_embeddings()
+        self.embed_tokens = value
+        self.apply_freezing()
+
+    def sentence_vectors(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
+        """The vectors of sentences, the same ones each time: a variational pooling takes its prior's mean.
+
+        (batch, tokens) twice -> (batch, width)
+        """
+        with without_samples():
+            outputs = self(input_ids, attention_mask=attention_mask, output_tokens=False, return_dict=True)
+        return cast(Tensor, outputs.pooler_output)
+
+    @can_return_tuple
+    def forward(
+        self,
+        input_ids: Tensor | None = None,
+        attention_mask: Tensor | None = None,
+        token_type_ids: Tensor | None = None,
+        inputs_embeds: Tensor | None = None,
+        labels: Tensor | None = None,
+        output_attentions: bool | None = None,
+        output_hidden_states: bool | None = None,
+        output_tokens: bool = True,
+        **_: Any,
+    ) -> DSAModelOutput:
+        """Encode the sentences of a batch. Each is encoded as if it were alone.
+
+        Args:
+            input_ids: Token ids. (batch, tokens)
+            attention_mask: 1 for real tokens, 0 for padding on any side; without it, `pad_token_id` is padding.
+                (batch, tokens)
+            token_type_ids: 1 for the tokens of a pair's second sentence. Read where `config.sentences_per_example` is
+                2; an example without a 1 is split at its first separator. (batch, tokens)
+            inputs_embeds: Word vectors in place of `input_ids`. (batch, tokens, d_0)
+            labels: Classes, which the posterior of variational attention sees in training; nothing else does. (batch,)
+            output_attentions: Also return the attention weights.
+            output_hidden_states: Also return all layers' tokens.
+            output_tokens: Return `last_hidden_state`; without it nothing is as large as the padded batch.
+            **_: Taken for transformers' sake and not used.
+
+        Returns:
+            [`DSAModelOutput`]
+
+        Raises:
+            ValueError: Not exactly one of `input_ids` and `inputs_embeds` is given.
+        """
+        if output_attentions is None:
+            output_attentions = bool(self.config.output_attentions)
+        if output_hidden_states is None:
+            output_hidden_states = bool(self.config.output_hidden_states)
+        if (input_ids is None) == (inputs_embeds is None):
+            raise ValueError("Give either input_ids or inputs_embeds, and not both.")
+
+        index, packing = self._pack(input_ids, attention_mask, token_type_ids, inputs_embeds)
+        if self._can_look_up(inputs_embeds, output_hidden_states):
+            encoded, shortcut = self._look_up(cast(Tensor, input_ids).flatten()[index], packing)
+            states: list[Tensor] = []
+        else:
+            encoded, states = self._encode(input_ids, inputs_embeds, index, packing, output_hidden_states)
+            shortcut = None if self.shortcut is None else self.shortcut(states[0], packing)  # (U, width)
+        if self.config.normalize_tokens:
+            encoded = self._normalize(encoded)
+        pooled = self.pooling(encoded, packing, labels)
+
+        samples = self._sentence_vectors(pooled, shortcut, packing)  # (samples, batch, 1 or 2, width)
+        vectors = samples[0] if samples.shape[0] == 1 else samples.mean(0)  # (batch, 1 or 2, width)
+        hidden_states = attentions = attentions_std = None
+        if output_hidden_states:
+            hidden_states = tuple(packing.unpack_tokens(hidden) for hidden in (*states, encoded))
+        if output_attentions:
+            attentions = tuple(_unpack_weights(weights, pooled.packing) for weights in pooled.attentions)
+            if pooled.attentions_std is not None:
+                attentions_std = _unpack_weights(pooled.attentions_std, pooled.packing)
+        return DSAModelOutput(
+            last_hidden_state=packing.unpack_tokens(encoded) if output_tokens else None,
+            pooler_output=vectors[:, 0],
+            second_pooler_output=vectors[:, 1] if vectors.shape[1] == 2 else None,
+            vector_samples=samples if samples.shape[0] > 1 else None,
+            hidden_states=hidden_states,
+            attentions=attentions,
+            attentions_std=attentions_std,
+            kl=None if pooled.kl is None else _sum_by_example(pooled.kl, pooled.packing),
+            kl_weight=pooled.kl_weight,
+            attention_penalty=None if pooled.penalty is None else _sum_by_example(pooled.penalty, pooled.packing),
+            choice_log_probability=_by_example(pooled.choice_log_probability, pooled.packing),
+            chosen_share=_by_example(pooled.chosen_share, pooled.packing),
+        )
+
+    def _pack(
+        self,
+        input_ids: Tensor | None,
+        attention_mask: Tensor | None,
+        token_type_ids: Tensor | None,
+        inputs_embeds: Tensor | None,
+    ) -> tuple[Tensor, Packing]:
+        """The index in the flattened batch of each token that the model reads, (N,), and the [`Packing`]."""
+        pad_token_id, sep_token_id = self.config.pad_token_id, self.config.sep_token_id
+        ids = input_ids
+        if ids is None:  # only the mask and the token types can say what an example holds
+            embeds = cast(Tensor, inputs_embeds)
+            ids, pad_token_id, sep_token_id = embeds.new_zeros(embeds.shape[:2]), None, None
+        is_token, is_second = split_pairs(ids, attention_mask, token_type_ids, pad_token_id, sep_token_id)
+        left_out = None
+        if self.training and self.config.token_dropout and input_ids is not None:
+            left_out = (torch.rand(self.config.vocab_size, device=ids.device) < self.config.token_dropout)[input_ids]
+        return pack(
+            input_ids,
+            is_token,
+            is_second if self.config.sentences_per_example == 2 else None,
+            deduplicate=self.config.deduplicate_sentences,
+            max_sentence_tokens=self.config.max_sentence_tokens,
+            left_out=left_out,
+        )
+
+    def _can_look_up(self, inputs_embeds: Tensor | None, output_hidden_states: bool) -> bool:
+        """Whether the folded tables give all that is asked for: they have neither hidden states nor gradients."""
+        needs_encoder = inputs_embeds is not None or output_hidden_states or torch.is_grad_enabled()
+        return self.folded is not None and not needs_encoder and not torch.compiler.is_compiling()
+
+    def _look_up(self, ids: Tensor, packing: Packing) -> tuple[Tensor, Tensor | None]:
+        """Ids of packed tokens (N,) -> encoded tokens (N, d_c) and what the shortcut adds to the vectors, (U, width)"""
+        encoded = cast(FoldedDenseCNN, self.folded)(ids, packing)
+        return encoded, None if self.shortcut is None else self.shortcut.look_up(ids, packing)
+
+    def _encode(
+        self,
+        input_ids: Tensor | None,
+        inputs_embeds: Tensor | None,
+        index: Tensor,
+        packing: Packing,
+        output_hidden_states: bool,
+    ) -> tuple[Tensor, list[Tensor]]:
+        """The encoded tokens, (N, d_c), and when asked the word vectors and the intermediate hidden states."""
+        if inputs_embeds is None:
+            embedded = self.embed_tokens(cast(Tensor, input_ids).flatten()[index])  # (N, d_0)
+        else:
+            embedded = inputs_embeds.flatten(0, 1)[index]  # (N, d_0)
+        tokens = dropout(embedded, self.config.embedding_dropout, self.training)
+        encoded, states = self.encoder(tokens, packing, output_hidden_states)
+        return encoded, [tokens, *states]
+
+    def _sentence_vectors(self, pooled: Pooled, shortcut: Tensor | None, packing: Packing) -> Tensor:
+        """The pooling's vectors, projected, with what the shortcut adds, by example. (samples, batch, 1 or 2, width)"""
+        if self.projection is not None:
+            pooled.vectors = self.projection(pooled.vectors)
+        samples = pooled.unpack()
+        # The pooling may tell copies of a sentence apart; their words are the same.
+        return samples if shortcut is None else samples + packing.unpack_sentences(shortcut)
+
+    def _normalize(self, encoded: Tensor) -> Tensor:
+        """Give every encoded token the length `config.token_norm`. (N, d_c) -> (N, d_c)"""
+        # Not in place, as a hook may hold what the encoder gave. The usual 1e-12 is 0 in half precision, and a word
+        # vector may be 0.
+        normalized = F.normalize(encoded, dim=-1, eps=1e-6)
+        return normalized if self.config.token_norm == 1 else normalized * self.config.token_norm
+
+
+def _unpack_weights(weights: Tensor, packing: Packing) -> Tensor:
+    """(heads, N) -> (batch, heads, tokens)"""
+    return packing.unpack_tokens(weights.t()).transpose(1, 2)
+
+
+def _by_example(values: Tensor | None, packing: Packing) -> Tensor | None:
+    """A figure of sentences, for those of each example. (U,) -> (batch, 1 or 2)"""
+    return None if values is None else packing.unpack_sentences(values[:, None]).squeeze(2)
+
+
+def _sum_by_example(values: Tensor, packing: Packing) -> Tensor:
+    """Sum a figure of sentences over those of each example. (U,) -> (batch,)"""
+    return packing.unpack_sentences(values[:, None]).sum((1, 2))
+
+
+class ClassifierLayer(nn.Linear):
+    """A hidden layer of the classifier: batch normalisation (where the config has it) and dropout on its input, then
+    linear and LeakyReLU.
+    """
+
+    folded_weight: Tensor | None
+    folded_bias: Tensor | None
+
+    def __init__(self, config: DSAConfig, input_size: int, output_size: int) -> None:
+        super().__init__(input_size, output_size)
+        self.norm = nn.BatchNorm1d(input_size, eps=config.batch_norm_eps) if config.classifier_batch_norm else None
+        self.dropout_rate = config.classifier_dropout
+        self.negative_slope = config.negative_slope
+        self.register_buffer("folded_weight", None, persistent=False)
+        self.register_buffer("folded_bias", None, persistent=False)
+
+    @torch.no_grad()
+    def fold(self) -> None:
+        """For prediction: one product instead of batch normalisation and a product."""
+        if self.norm is None:
+            return
+        scale = self.norm.weight * (cast(Tensor, self.norm.running_var) + self.norm.eps).rsqrt()
+        self.folded_weight = self.weight * scale
+        self.folded_bias = self.bias + self.weight @ (self.norm.bias - cast(Tensor, self.norm.running_mean) * scale)
+
+    def forward(self, input: Tensor) -> Tensor:
+        """(batch, input_size) -> (batch, output_size)"""
+        if self.folded_weight is not None and not torch.is_grad_enabled():
+            return F.leaky_relu(F.linear(input, self.folded_weight, self.folded_bias), self.negative_slope)
+        features = input if self.norm is None else self.norm(input)
+        features = dropout(features, self.dropout_rate, self.training)
+        return F.leaky_relu(super().forward(features), self.negative_slope)
+
+
+class HighwayLayer(ClassifierLayer):
+    """g * LeakyReLU(W x + b) + (1 - g) * x with g = sigmoid(W_g x + b_g), as in highway networks."""
+
+    def __init__(self, config: DSAConfig, size: int) -> None:
+        super().__init__(config, size, size)
+        self.gate = nn.Linear(size, size)  # W_g and b_g
+
+    def forward(self, input: Tensor) -> Tensor:
+        """(batch, size) -> (batch, size)"""
+        gate = torch.sigmoid(self.gate(dropout(input, self.dropout_rate, self.training)))
+        return gate * super().forward(input) + (1 - gate) * input
+
+
+class DSAForSequenceClassification(DSAPreTrainedModel):
+    """A classifier of sentences, or of pairs seen as one label, by `config.sentences_per_example`.
+
+    A pair's features are those of heuristic matching, [p; h; |p - h|; p * h] (Section 4.1), or what the config says.
+    """
+
+    accepts_loss_kwargs = False  # a Trainer's num_items_in_batch counts neither samples nor the loss's other terms
+
+    def __init__(self, config: DSAConfig) -> None:
+        super().__init__(config)
+        self.num_labels = cast(int, config.num_labels)
+        self.loss_type = "ForSequenceClassification"  # transformers' guess from the class name fails for DSAForNLI
+        self.dsa = DSAModel(config)
+        self.pair_features = PairFeatures(config) if config.sentences_per_example == 2 else None
+        sizes = [config.classifier_input_size, *config.classifier_hidden_sizes]
+        self.classifier = nn.Sequential(
+            *(ClassifierLayer(config, *pair) for pair in itertools.pairwise(sizes)),
+            *([HighwayLayer(config, sizes[-1])] if config.classifier_highway else []),
+            nn.Linear(sizes[-1], self.num_labels),
+        )
+        self.post_init()
+        self.apply_freezing()
+
+    @can_return_tuple
+    def forward(
+        self,
+        input_ids: Tensor | None = None,
+        attention_mask: Tensor | None = None,
+        token_type_ids: Tensor | None = None,
+        inputs_embeds: Tensor | None = None,
+        labels: Tensor | None = None,
+        output_attentions: bool | None = None,
+        output_hidden_states: bool | None = None,
+        **kwargs: Any,
+    ) -> DSAClassifierOutput:
+        """Classify the examples of a batch.
+
+        Args:
+            input_ids: As for [`DSAModel`]. (batch, tokens)
+            attention_mask: As for [`DSAModel`]. (batch, tokens)
+            token_type_ids: As for [`DSAModel`]. (batch, tokens)
+            inputs_embeds: As for [`DSAModel`]. (batch, tokens, d_0)
+            labels: Classes, or numbers for a regression. (batch,)
+            output_attentions: Also return the attention weights.
+            output_hidden_states: Also return all layers' tokens.
+            **kwargs: Handed to the loss function.
+
+        Returns:
+            [`DSAClassifierOutput`]
+        """
+        outputs = self.dsa(
+            input_ids,
+            attention_mask=attention_mask,
+            token_type_ids=token_type_ids,
+            inputs_embeds=inputs_embeds,
+            labels=labels,
+            output_attentions=output_attentions,
+            output_hidden_states=output_hidden_states,
+            output_tokens=False,
+            return_dict=True,
+        )
+        self._hint_at_pairs(outputs.second_pooler_output)
+        sampled_logits = self._sampled_logits(outputs)  # (samples, batch, num_labels)
+        samples = sampled_logits.shape[0]
+        logits, probabilities_std = sampled_logits[0], None
+        if samples > 1:
+            log_probabilities = sampled_logits.log_softmax(-1)
+            logits = log_probabilities.logsumexp(0) - math.log(samples)  # (batch, num_labels)
+            probabilities_std = log_probabilities.exp().std(0)
+
+        loss = reconstruction_loss = None
+        if labels is not None:
+            if outputs.kl is not None:  # E_q[log p(y|z)], and not the logarithm of a mean
+                labels, scored = labels.repeat(samples), sampled_logits.flatten(0, 1)
+            else:
+                scored = logits
+            loss = self.loss_function(labels=labels, pooled_logits=scored, config=self.config, **kwargs)
+            terms = (outputs.kl, outputs.attention_penalty, outputs.choice_log_probability)
+            if any(term is not None for term in terms):
+                reconstruction_loss = loss
+            if outputs.kl is not None:
+                loss = loss + outputs.kl_weight * outputs.kl.mean()
+            if outputs.attention_penalty is not None:
+                loss = loss + self.config.attention_penalty * outputs.attention_penalty.mean()
+            if outputs.choice_log_probability is not None:
+                choice = (outputs.choice_log_probability, outputs.chosen_share)
+                loss = loss + policy_loss(logits, labels, *choice, self.config.choice_penalty)
+        return DSAClassifierOutput(
+            loss=loss,
+            logits=logits,
+            hidden_states=outputs.hidden_states,
+            attentions=outputs.attentions,
+            attentions_std=outputs.attentions_std,
+            probabilities_std=probabilities_std,
+            reconstruction_loss=reconstruction_loss,
+            kl=outputs.kl,
+            kl_weight=outputs.kl_weight,
+            attention_penalty=outputs.attention_penalty,
+        )
+
+    def _hint_at_pairs(self, second: Tensor | None) -> None:
+        """Say once that an example has no second text: the answer would sound as sure as ever. (batch, width)"""
+        if second is None or second.is_meta or self.training or torch.compiler.is_compiling():
+            return
+        if not second.any(-1).all():
+            logger.warning_once(
+                "This model reads pairs, and an example has no second text: its classes mean little. Give both texts, "
+                'such as {"text": ..., "text_pair": ...} or "first [SEP] second".'
+            )
+
+    def _sampled_logits(self, outputs: DSAModelOutput) -> Tensor:
+        """Scores of the classes under each sample of the sentences' vectors. (samples, batch, num_labels)"""
+        vectors = outputs.vector_samples  # (samples, batch, 1 or 2, width)
+        if vectors is None:
+            pair = (outputs.pooler_output, outputs.second_pooler_output)
+            vectors = torch.stack([vector for vector in pair if vector is not None], dim=1)[None]
+        features = vectors[:, :, 0].flatten(0, 1)  # (samples * batch, width)
+        if self.pair_features is not None:
+            features = self.pair_features(features, vectors[:, :, 1].flatten(0, 1))
+        if not self.config.classifier_hidden_sizes:
+            features = dropout(features, self.config.classifier_dropout, self.training)
+        logits: Tensor = self.classifier(features)  # (samples * batch, num_labels)
+        by_sample: Tensor = logits.unflatten(0, (vectors.shape[0], -1))  # (samples, batch, num_labels)
+        return by_sample
+
+
+class DSAForNLI(DSAForSequenceClassification):
+    """Natural language inference: the relation of a premise and a hypothesis."""
+
+    def __init__(self, config: DSAConfig) -> None:
+        if config.sentences_per_example != 2:
+            raise ValueError(f"DSAForNLI reads pairs: set sentences_per_example=2, got {config.sentences_per_example}.")
+        super().__init__(config)
+
+
+__all__ = [
+    "DSAClassifierOutput",
+    "DSAForNLI",
+    "DSAForSequenceClassification",
+    "DSAModel",
+    "DSAModelOutput",
+    "DSAPreTrainedModel",
+]

@@ -1,0 +1,124 @@
+"""What config, model and model card ask of an encoder's or a pooling's class. `config.encoder` and `.pooling` name it.
+
+To add one, subclass, implement `__init__` and `forward`, and enter the class in `ENCODERS` or `POOLINGS`.
+"""
+
+from typing import ClassVar, cast
+
+from torch import nn
+
+from .config_fields_dsa import DSAConfigFields
+
+
+class Encoder(nn.Module):
+    """Packed word vectors in, packed encoded tokens out.
+
+    `forward(tokens, packing, output_hidden_states)` takes the word vectors (N, d_0), the [`Packing`] that tells which
+    of them make a sentence (no layer sees across two) and whether to return intermediate hidden states. It returns the
+    encoded tokens (N, d_c) and a list of these states, each (N, its width).
+
+    Attributes:
+        description: What a token is encoded by, for the model card.
+        can_fold: Whether [`FoldedDenseCNN`] can stand for it.
+        has_states: Whether an encoded token is a state of both directions of a recurrent network.
+    """
+
+    description: ClassVar[str]
+    can_fold: ClassVar[bool] = False
+    has_states: ClassVar[bool] = False
+
+    def __init__(self, config: DSAConfigFields) -> None:
+        super().__init__()
+
+    @classmethod
+    def output_size(cls, config: DSAConfigFields) -> int:
+        """Width of an encoded token [d_c]."""
+        return config.hidden_size
+
+    @classmethod
+    def validate(cls, config: DSAConfigFields) -> None:
+        """Refuse fields that do not fit this encoder.
+
+        Raises:
+            ValueError: Says which and why.
+        """
+
+
+class Pooling(nn.Module):
+    """Packed encoded tokens in, one vector a sentence out.
+
+    `forward(tokens, packing, classes)` takes the encoded tokens (N, d_c), the [`Packing`] that tells which of them make
+    a sentence, and the class of each example (B,) where the model is told them. It returns a [`Pooled`].
+
+    Attributes:
+        description: What a sentence's vector is, for the model card.
+        has_latent: Whether its attention comes from a latent variable, so that `config.latent` counts.
+        has_heads: Whether it has attention heads.
+        has_attention: Whether it says how much of each token a vector takes.
+        needs_states: Whether it takes the states of a recurrent encoder.
+        is_unrolled: Whether its steps are as many as the longest sentence has tokens, so that no graph holds them.
+    """
+
+    description: ClassVar[str]
+    has_latent: ClassVar[bool] = False
+    has_heads: ClassVar[bool] = True
+    has_attention: ClassVar[bool] = True
+    needs_states: ClassVar[bool] = False
+    is_unrolled: ClassVar[bool] = False
+
+    def __init__(self, config: DSAConfigFields, in_size: int) -> None:
+        super().__init__()
+
+    @classmethod
+    def output_size(cls, config: DSAConfigFields, in_size: int) -> int:
+        """Width of a sentence vector, of encoded tokens of width `in_size` [d_c]: m * d_c, a sum of them a head."""
+        return config.num_attention_heads * in_size
+
+    @classmethod
+    def validate(cls, config: DSAConfigFields, encoder: type[Encoder]) -> None:
+        """Refuse an encoder or fields that do not fit this pooling.
+
+        Raises:
+            ValueError: Says which and why.
+        """
+        if cls.needs_states and not encoder.has_states:
+            raise ValueError(
+                f"pooling '{config.pooling}' takes the last states of a recurrent encoder, such as 'bilstm'; encoder "
+                f"'{config.encoder}' has no states."
+            )
+        if not cls.has_heads and config.num_attention_heads != 1:
+            raise ValueError(
+                f"pooling '{config.pooling}' has no attention heads: leave num_attention_heads at 1, got "
+                f"{config.num_attention_heads}."
+            )
+
+
+def refuse_odd_size(config: DSAConfigFields) -> None:
+    """Both directions of an encoder are equally wide.
+
+    Raises:
+        ValueError: They cannot be.
+    """
+    if config.hidden_size % 2:
+        raise ValueError(
+            f"hidden_size is both directions of encoder '{config.encoder}' and even, got {config.hidden_size}."
+        )
+
+
+def refuse_other_labels(config: DSAConfigFields, reason: str) -> None:
+    """An example has one class of several.
+
+    Args:
+        config: Its labels.
+        reason: Why a pooling needs one.
+
+    Raises:
+        ValueError: It has none.
+    """
+    if config.problem_type not in (None, "single_label_classification"):
+        raise ValueError(f"{reason}; problem_type '{config.problem_type}' has none.")
+    if cast(int, config.num_labels) < 2:
+        raise ValueError(f"{reason}: num_labels must be at least 2, got {config.num_labels}.")
+
+
+__all__ = ["Encoder", "Pooling", "refuse_odd_size", "refuse_other_labels"]

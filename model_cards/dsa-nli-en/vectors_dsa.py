@@ -1,0 +1,15 @@
+"""The vectors that a model gives a batch of sentences."""
+
+import torch
+from torch import Tensor
+from transformers import PreTrainedModel
+
+from .batching_dsa import Batch, Vectors
+
+
+@torch.inference_mode()
+def batch_vectors(model: PreTrainedModel, batch: Batch) -> Vectors:
+    """The vectors of a batch, as `DSAModel.sentence_vectors` gives them. (batch, m * d_o)"""
+    ids, mask = (torch.from_numpy(array).to(model.device) for array in (batch.input_ids, batch.attention_mask))
+    vectors: Tensor = model.sentence_vectors(ids, mask)  # type: ignore[operator]  # of DSAModel
+    return vectors.float().cpu().numpy()

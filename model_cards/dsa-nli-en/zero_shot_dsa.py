@@ -1,0 +1,113 @@
+"""Zero-shot classification by similarity: a text gets the label whose description lies nearest, by cosine.
+
+It needs vectors alone, where transformers' "zero-shot-classification" needs a model of natural language inference.
+"""
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .batching_dsa import Vectors
+from .pipeline_dsa import SentenceEmbeddingPipeline
+
+# Contrastive training in sentence-transformers multiplies cosines by 20 before its softmax.
+TEMPERATURE = 0.05
+
+
+class ZeroShotSimilarityPipeline(SentenceEmbeddingPipeline):
+    """The nearest of some labels for each text, by the cosine of their vectors.
+
+    `pipeline("zero-shot-similarity", model=..., trust_remote_code=True)(text, candidate_labels=["sports", "politics"])`
+    returns what "zero-shot-classification" does: `sequence`, `labels` from the most to the least likely, and their
+    `scores`; a list of that for a list of texts.
+    """
+
+    def __call__(
+        self,
+        inputs: Any,
+        *args: Any,
+        candidate_labels: str | Sequence[str],
+        template: str = "{}",
+        temperature: float = TEMPERATURE,
+        **options: Any,
+    ) -> Any:
+        """Classify texts.
+
+        Args:
+            inputs: A text, a list of texts, or what gives texts one by one.
+            *args: As for every pipeline.
+            candidate_labels: Names or descriptions of the classes; in one string, commas stand between them.
+            template: What makes a description of a label, which takes the place of its `{}`.
+            temperature: The scores are the softmax of cosines over temperature: the lower, the surer.
+            **options: `batch_size` and `num_workers`.
+
+        Raises:
+            ValueError: There are fewer than two labels, one is empty or given twice, `template` has no `{}`,
+                `temperature` is not above 0, or one of a list of texts is no string.
+        """
+        if isinstance(candidate_labels, str):
+            candidate_labels = [label.strip() for label in candidate_labels.split(",") if label.strip()]
+        labels, encode = list(candidate_labels), super().__call__
+        described = np.array(encode(describe_labels(labels, template)))  # (labels, m * d_o)
+
+        def answer(text: str, vector: list[float]) -> dict[str, Any]:
+            scores = label_probabilities(np.array([vector]), described, temperature)[0]  # (labels,)
+            order = np.argsort(-scores, kind="stable").tolist()
+            return {
+                "sequence": text,
+                "labels": [labels[index] for index in order],
+                "scores": [float(scores[index]) for index in order],
+            }
+
+        if isinstance(inputs, str):
+            return answer(inputs, encode(inputs, *args, **options))
+        if isinstance(inputs, list | tuple):
+            return list(map(answer, inputs, encode(inputs, *args, **options)))
+        texts, copies = itertools.tee(inputs)
+        return map(answer, texts, encode((text for text in copies), *args, **options))  # a generator it knows
+
+
+def describe_labels(labels: Sequence[str], template: str) -> list[str]:
+    """The descriptions of labels.
+
+    Args:
+        labels: Names of classes.
+        template: A text in which a label takes the place of `{}`.
+
+    Raises:
+        ValueError: There are fewer than two labels, one is empty or given twice, or the template has no `{}`.
+    """
+    if len(labels) < 2 or len(set(labels)) < len(labels) or not all(label.strip() for label in labels):
+        given = ", ".join(map(repr, labels)) or "none"
+        raise ValueError(f"The labels must be two or more different texts, not {given}.")
+    if "{}" not in template:
+        raise ValueError(f"The template {template!r} has no {{}}, where a label is to stand.")
+    return [template.replace("{}", label) for label in labels]
+
+
+def label_probabilities(vectors: Vectors, described: Vectors, temperature: float = TEMPERATURE) -> Vectors:
+    """How likely each label is for each text: the softmax of cosines over temperature.
+
+    Args:
+        vectors: Of texts. (texts, m * d_o)
+        described: Of the labels' descriptions. (labels, m * d_o)
+        temperature: What the cosines are divided by.
+
+    Returns:
+        (texts, labels)
+
+    Raises:
+        ValueError: `temperature` is not above 0.
+    """
+    if not temperature > 0:
+        raise ValueError(f"temperature must be above 0, got {temperature}.")
+    units = [
+        found / np.maximum(np.linalg.norm(found, axis=1, keepdims=True), 1e-12)
+        for found in (vectors.astype(np.float64), described.astype(np.float64))
+    ]
+    scaled = units[0] @ units[1].T / temperature  # (texts, labels)
+    powers = np.exp(scaled - scaled.max(axis=1, keepdims=True))
+    probabilities: Vectors = powers / powers.sum(axis=1, keepdims=True)
+    return probabilities
