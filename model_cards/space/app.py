@@ -82,7 +82,7 @@ def build_page(models: Sequence[tuple[str, str]], encoder: str | None) -> gr.Blo
             "# Where does it look?\n"
             "Sentence classifiers with dynamic self-attention: what they decide, and how much attention each word gets."
         )
-        pairs = gr.State(False)
+        pairs = gr.State(True)  # as the page is built
         with gr.Row():
             with gr.Column(scale=3, min_width=280):
                 first = gr.Textbox(label="Premise", max_lines=6)
@@ -104,9 +104,10 @@ def build_page(models: Sequence[tuple[str, str]], encoder: str | None) -> gr.Blo
         sentence_examples = gr.Examples(SENTENCES, [first], visible=False)
         _add_table(model, names)
 
-        def fit(model_id: str, other_id: str) -> dict[Any, Any]:
-            """Ask for the texts that the models read."""
-            asks_pair = any(_reads_pairs(name) for name in (model_id, other_id) if name)
+        def fit(model_id: str, other_id: str, asked_pair: bool) -> dict[Any, Any]:
+            """Ask for the texts that the models read; where none can be loaded, for those as before."""
+            known = [reads for name in (model_id, other_id) if name and (reads := _reads_pairs(name)) is not None]
+            asks_pair = any(known) if known else asked_pair
             return {
                 pairs: asks_pair,
                 first: gr.Textbox(label="Premise" if asks_pair else "Sentence"),
@@ -151,7 +152,7 @@ def build_page(models: Sequence[tuple[str, str]], encoder: str | None) -> gr.Blo
         keeping = {"fn": None, "inputs": state, "js": _KEEP_STATE % json.dumps(names)}
         fitting = {
             "fn": fit,
-            "inputs": [model, other],
+            "inputs": [model, other, pairs],
             "outputs": [pairs, first, second, pair_examples.dataset, sentence_examples.dataset],
             "show_progress": "hidden",
             "trigger_mode": "always_last",
@@ -222,12 +223,12 @@ def _add_table(model: gr.Dropdown, names: dict[str, str]) -> None:
     table_button.click(answer_table, [model, table], [table_message, classified], concurrency_id=_MODEL)
 
 
-def _reads_pairs(model_id: str) -> bool:
-    """Whether a model reads pairs; of one that cannot be loaded its panel says so."""
+def _reads_pairs(model_id: str) -> bool | None:
+    """Whether a model reads pairs; None of one that cannot be loaded, of which its panel says so."""
     try:
         return reads_pairs(load_model(model_id)[0])
     except Exception:
-        return False
+        return None
 
 
 def _nearest_html(encoder: str, found: Reading) -> str:

@@ -82,7 +82,7 @@ class Panel:
         notes = found.notes
         if pairs and not reads_pairs(loaded):
             notes = ["This model reads single sentences: it has read the first text alone.", *notes]
-        at = choice[0] if 0 <= choice[0] < found.iterations else LAST_ITERATION
+        at = _kept_iteration(found, choice[0])
         by = choice[1] if 0 <= choice[1] < found.heads else ALL_HEADS
         return {
             self.column: gr.Column(visible=True),
@@ -105,7 +105,7 @@ class Panel:
         """Show another iteration or head."""
         if found is None:  # the page is older than this process
             return "", (LAST_ITERATION, ALL_HEADS)
-        return _attention(found, iteration, head), (iteration, head)
+        return _attention(found, iteration, head), (_kept_iteration(found, iteration), head)
 
 
 def build_panel() -> Panel:
@@ -142,6 +142,11 @@ def _attention(found: Reading, iteration: int, head: int) -> str:
     if not found.iterations:
         return ""
     return attention_html(found.sentences, range(found.iterations)[iteration], None if head == ALL_HEADS else head)
+
+
+def _kept_iteration(found: Reading, iteration: int) -> int:
+    """What is chosen for models with any number of iterations: the last one is the last of each."""
+    return iteration if 0 <= iteration < found.iterations - 1 else LAST_ITERATION
 
 
 def _numbered(word: str, count: int) -> list[tuple[str, int]]:
