@@ -9,7 +9,7 @@ import itertools
 import json
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -122,8 +122,8 @@ def encode_bulk(
         The number of sentences, those of the other processes and of finished shards included.
 
     Raises:
-        ValueError: As in [`check_output`], the folder holds vectors of something else, the data are broken, or several
-            processes would read standard input.
+        ValueError: As in [`check_output`], the folder holds vectors of something else or gets them meanwhile, the data
+            are broken, or several processes would read standard input.
     """
     check_output(output, options.overwrite, process)
     if process.count > 1 and source.name == STANDARD_INPUT:
@@ -153,13 +153,17 @@ def _encode_shards(
 ) -> int:
     """Write the shards of a process that are not finished, and return the number of all sentences."""
     sentences, rows = source.read(), 0
+    own: list[AnyPath] = []
     for number in itertools.count():
         first = next(sentences, None)
         if first is None and number:
             break
         shard = itertools.islice(itertools.chain([] if first is None else [first], sentences), options.shard_size)
         path = folder / f"vectors-{number:06}.parquet"
+        if number % process.count == process.rank:
+            own.append(path)
         if number % process.count == process.rank and (options.overwrite or made_by(path) != run):
+            _require_own(folder, run)
             with write_parquet(path, options.dtype, encoder.width, rows, run) as append:
                 rows += _encode(encoder, shard, options, append, bar)
         else:
@@ -170,6 +174,7 @@ def _encode_shards(
         found = re.fullmatch(r"vectors-(\d{6,})\.parquet", path.name)
         if found and int(found[1]) >= number:
             path.unlink(missing_ok=True)  # another process may be as far
+    _require_own(folder, run, own)
     return rows
 
 
@@ -202,21 +207,38 @@ def _manifest(encoder: SentenceEncoder, source: SentenceSource, options: BulkOpt
     }
 
 
+def _without_names(manifest: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    return {
+        part: {name: value for name, value in fields.items() if name != "name"} for part, fields in manifest.items()
+    }
+
+
+def _hash(manifest: dict[str, dict[str, Any]]) -> str:
+    return hashlib.sha256(json.dumps(_without_names(manifest), sort_keys=True).encode()).hexdigest()
+
+
+def _require_own(folder: AnyPath, run: str, shards: Sequence[AnyPath] = ()) -> None:
+    """Check that the folder's manifest, and these of its shards, are still this run's."""
+    try:
+        is_own = _hash(json.loads((folder / MANIFEST).read_text(encoding="utf-8"))) == run
+    except (OSError, ValueError, AttributeError):
+        is_own = False
+    if not is_own or any(made_by(path) != run for path in shards):
+        raise ValueError(
+            f"{folder} was written by another run, too: its vectors are mixed. Encode again with --overwrite, or to "
+            "another folder."
+        )
+
+
 def _check_or_write_manifest(folder: AnyPath, manifest: dict[str, dict[str, Any]], overwrite: bool) -> str:
     """Leave the manifest in a folder, unless it holds the vectors of another one; the hash that marks this one's."""
-
-    def without_names(content: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
-        return {
-            part: {name: value for name, value in fields.items() if name != "name"} for part, fields in content.items()
-        }
-
     path = folder / MANIFEST
     if path.is_file() and not overwrite:
         try:
-            found = without_names(json.loads(path.read_text(encoding="utf-8")))
+            found = _without_names(json.loads(path.read_text(encoding="utf-8")))
         except (ValueError, AttributeError) as error:
             raise ValueError(f"{path} is broken: give --overwrite to start again, or another folder.") from error
-        wanted = without_names(manifest)
+        wanted = _without_names(manifest)
         others = [part for part in wanted if found.get(part) != wanted[part]]
         if others:
             raise ValueError(
@@ -224,4 +246,4 @@ def _check_or_write_manifest(folder: AnyPath, manifest: dict[str, dict[str, Any]
                 "them, or another folder."
             )
     write_json(manifest, path)
-    return hashlib.sha256(json.dumps(without_names(manifest), sort_keys=True).encode()).hexdigest()
+    return _hash(manifest)

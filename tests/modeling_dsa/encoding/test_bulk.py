@@ -200,6 +200,20 @@ def test_overwriting_starts_again(tmp_path: Path) -> None:
     assert len(np.load(tmp_path / "a.npy")) == len(SENTENCES)
 
 
+@pytest.mark.parametrize("overtaken_at", [50, 230])
+def test_a_run_that_another_one_overtakes_in_its_folder_ends_with_a_mistake(tmp_path: Path, overtaken_at: int) -> None:
+    options, encoder = replace(OPTIONS, overwrite=True), small_encoder()
+
+    def read_slowly() -> Iterator[str]:
+        yield from SENTENCES[:overtaken_at]
+        encode_bulk(encoder, source(SENTENCES[:100]), tmp_path / "vectors", options, ALONE)
+        yield from SENTENCES[overtaken_at:]
+
+    slow = SentenceSource("rows", {"rows": 230}, None, read_slowly)
+    with pytest.raises(ValueError, match="was written by another run, too: its vectors are mixed"):
+        encode_bulk(encoder, slow, tmp_path / "vectors", options, ALONE)
+
+
 def test_mistake_in_the_data_leaves_only_whole_files(tmp_path: Path) -> None:
     def broken() -> Iterator[str]:
         yield from SENTENCES[:120]
