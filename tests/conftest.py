@@ -38,6 +38,14 @@ def datasets_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="session")
+def modules_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """A cache of the code of repositories: one for all, as a process imports its package once."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("transformers.dynamic_module_utils.HF_MODULES_CACHE", str(tmp_path_factory.mktemp("modules")))
+        yield
+
+
 @pytest.fixture
 def hub(tmp_path: Path) -> Iterator[LoopbackHub]:
     """A Hub without users or repositories."""

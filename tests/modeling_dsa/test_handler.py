@@ -96,10 +96,8 @@ BAD_REQUESTS: list[tuple[Any, str]] = [
 
 
 @pytest.fixture(scope="module")
-def handler(classifier: Saved, folder: Path) -> Iterator[EndpointHandler]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("transformers.dynamic_module_utils.HF_MODULES_CACHE", str(folder / "modules"))
-        yield EndpointHandler(str(classifier.folder))
+def handler(classifier: Saved, modules_cache: None) -> EndpointHandler:
+    return EndpointHandler(str(classifier.folder))
 
 
 @pytest.mark.parametrize(("request_body", "message"), BAD_REQUESTS)

@@ -138,10 +138,8 @@ def test_weights_outside_the_folder_are_refused(whole: Path, tmp_path: Path) -> 
             load(folder)
 
 
-def test_every_loader_refuses_a_broken_model(
-    damaged: tuple[Path, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("transformers.dynamic_module_utils.HF_MODULES_CACHE", str(tmp_path / "modules"))
+@pytest.mark.usefixtures("modules_cache")
+def test_every_loader_refuses_a_broken_model(damaged: tuple[Path, str]) -> None:
     folder, message = damaged
     for load in LOADERS.values():
         with pytest.raises((ValueError, RuntimeError, OSError, StrictDataclassError), match=message):

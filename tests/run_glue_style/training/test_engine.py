@@ -8,7 +8,7 @@ import resource
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -93,6 +93,14 @@ def final_state(trainer: Trainer) -> dict[str, Any]:
     }
 
 
+@pytest.fixture
+def terminal() -> Iterator[None]:
+    """SIGHUP as a process has it that was not started by `nohup`."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
 @pytest.fixture(scope="module")
 def whole_runs(tmp_path_factory: pytest.TempPathFactory) -> Callable[[dict[str, Any]], dict[str, Any]]:
     """Final states of runs that nothing stopped."""
@@ -110,6 +118,7 @@ def whole_runs(tmp_path_factory: pytest.TempPathFactory) -> Callable[[dict[str, 
 
 
 # Batch 5 is in update 3, between two evaluations; 8 is the first of an epoch, 21 the last of all.
+@pytest.mark.usefixtures("terminal")
 @pytest.mark.parametrize(("batch", "update"), [(5, 3), (8, 5), (21, UPDATES)])
 def test_interrupted_run_ends_bit_for_bit_like_a_whole_one(
     tmp_path: Path, whole_runs: Callable[[dict[str, Any]], dict[str, Any]], batch: int, update: int
