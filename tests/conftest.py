@@ -38,9 +38,9 @@ def datasets_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         yield
 
 
-@pytest.fixture(scope="session")
-def modules_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """A cache of the code of repositories: one for all, as a process imports its package once."""
+@pytest.fixture(scope="session", autouse=True)
+def _modules_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """A cache of the code of repositories: one for all, as a process finds its package in one folder."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("transformers.dynamic_module_utils.HF_MODULES_CACHE", str(tmp_path_factory.mktemp("modules")))
         yield

@@ -96,7 +96,7 @@ BAD_REQUESTS: list[tuple[Any, str]] = [
 
 
 @pytest.fixture(scope="module")
-def handler(classifier: Saved, modules_cache: None) -> EndpointHandler:
+def handler(classifier: Saved) -> EndpointHandler:
     return EndpointHandler(str(classifier.folder))
 
 

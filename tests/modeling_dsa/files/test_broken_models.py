@@ -138,7 +138,6 @@ def test_weights_outside_the_folder_are_refused(whole: Path, tmp_path: Path) -> 
             load(folder)
 
 
-@pytest.mark.usefixtures("modules_cache")
 def test_every_loader_refuses_a_broken_model(damaged: tuple[Path, str]) -> None:
     folder, message = damaged
     for load in LOADERS.values():

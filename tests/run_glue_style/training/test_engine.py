@@ -598,16 +598,15 @@ def test_options_that_do_not_fit_machine_or_launcher_are_refused(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("groups", [0, 7], ids=["examples", "groups"])
-def test_two_processes_train_one_model_and_resume_it_bit_for_bit(tmp_path: Path, groups: int) -> None:
-    """Also where only one process is asked to stop, in the middle of an epoch."""
+def test_two_processes_train_one_model_and_resume_it_bit_for_bit(tmp_path: Path) -> None:
+    """Also with groups, and where only one process is asked to stop, in the middle of an epoch."""
 
     def launch(folder: str, file: str, stop: int) -> None:
         script = str(SUPPORT / "train_in_processes.py")
         command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2", script]
         path = os.pathsep.join([str(SUPPORT.parents[1]), str(SUPPORT)])
         environment = os.environ | {"ACCELERATE_USE_CPU": "true", "OMP_NUM_THREADS": "1", "PYTHONPATH": path}
-        words = [str(tmp_path / folder), str(tmp_path / file), str(stop), str(groups)]
+        words = [str(tmp_path / folder), str(tmp_path / file), str(stop), "7"]
         done = subprocess.run([*command, *words], env=environment, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
 
