@@ -160,9 +160,10 @@ def _encode_shards(
             break
         shard = itertools.islice(itertools.chain([] if first is None else [first], sentences), options.shard_size)
         path = folder / f"vectors-{number:06}.parquet"
-        if number % process.count == process.rank:
+        is_own = number % process.count == process.rank
+        if is_own:
             own.append(path)
-        if number % process.count == process.rank and (options.overwrite or made_by(path) != run):
+        if is_own and (options.overwrite or made_by(path) != run):
             _require_own(folder, run)
             with write_parquet(path, options.dtype, encoder.width, rows, run) as append:
                 rows += _encode(encoder, shard, options, append, bar)

@@ -29,6 +29,7 @@ from modeling_dsa.shipped.settings import setting_folder
 from modeling_dsa.text.building import build_model, vocabulary_from_vectors
 from run_glue_style.reporting.entropy_plot import entropy_table, write_entropy
 from run_glue_style.sample import SAMPLE_FILES, SAMPLE_VECTORS
+from run_glue_style.training.attention_sharpness import mean_entropies
 
 from .command import run_command
 
@@ -56,8 +57,7 @@ def entropies(
         batch = tokenizer(list(sentences[start : start + _BATCH]), padding=True, return_tensors="pt")
         with torch.inference_mode():
             attentions = model(**batch, output_attentions=True).attentions
-        weights = torch.stack(attentions).double()  # (iterations, sentences, heads, tokens)
-        found.append(torch.special.entr(weights).sum(-1).mean(-1))  # (iterations, sentences)
+        found.append(mean_entropies(attentions))  # (iterations, sentences)
         equal.append(batch["attention_mask"].sum(-1).double().log())  # (sentences,)
     return torch.cat(found, 1).numpy(), torch.cat(equal).numpy()
 

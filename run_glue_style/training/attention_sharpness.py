@@ -1,6 +1,6 @@
 """How sharp a model's attention is: the entropy of its weights, beside that of equal weights."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import torch
 from torch import Tensor
@@ -9,6 +9,18 @@ from transformers import PreTrainedModel
 from modeling_dsa.packing_dsa import split_pairs
 
 from .training_batches import Batch
+
+
+def mean_entropies(attentions: Sequence[Tensor]) -> Tensor:
+    """The entropy of each example's attention in nats, a mean over heads.
+
+    Args:
+        attentions: A model's, for each iteration. (batch, heads, tokens)
+
+    Returns:
+        (iterations, batch)
+    """
+    return torch.special.entr(torch.stack(tuple(attentions)).double()).sum(-1).mean(-1)
 
 
 @torch.inference_mode()
@@ -33,7 +45,7 @@ def _of_batch(model: PreTrainedModel, batch: Batch) -> Tensor:
     attentions = model.base_model(**batch, output_attentions=True, output_tokens=False).attentions
     if not attentions:
         return torch.empty(0)
-    found = torch.special.entr(torch.stack(attentions).double()).sum(-1).mean(-1)  # (iterations, batch)
+    found = mean_entropies(attentions)  # (iterations, batch)
     is_token, is_second = split_pairs(
         batch["input_ids"],
         batch.get("attention_mask"),

@@ -324,9 +324,7 @@ class Trainer:
             self.collate([examples[index] for index in range(start, min(start + size, count))])
             for start in range(0, count, size)
         )
-        inputs = (
-            {name: tensor.to(model.device) for name, tensor in batch.items() if name != "labels"} for batch in batches
-        )
+        inputs = ({name: tensor.to(model.device) for name, tensor in model_inputs(batch).items()} for batch in batches)
         return entropy_shares(model, inputs)
 
     def _save_checkpoint(self) -> None:

@@ -219,6 +219,7 @@ GOOD = "text,label\na b,x\nb c,y\na,x\nb,y\n"
         (GOOD + "c,\n", {}, r"train\.csv, line 6: there is no label"),
         (GOOD + "c,nan\n", {"problem_type": "regression"}, r"the label 'x' is no number"),
         ("text,label\na,0.5\nb,nan\n", {}, r"train\.csv, line 3: the label 'nan' is no number"),
+        ("text,label\na,0.5\nb,1.5\nc,2\n", {"label_smoothing": 0.1}, "--label_smoothing is for classes, and these"),
         ("text,label\na,0.5\nb,1.5\nc,2\n", {"balance_classes": True}, "--balance_classes is for classes, and these"),
         ("text,label\na,0.5\nb,1.5\nc,2\n", {"metric_for_best_model": "accuracy"}, "no metric 'accuracy'.*pearson, sp"),
     ],
