@@ -19,7 +19,7 @@ from sentence_transformers import SentenceTransformer
 from tokenizers import Tokenizer
 from torch import Tensor, nn
 
-from modeling_dsa.batching_dsa import Batch, Integers, encode_sentences
+from modeling_dsa.batching_dsa import Batch, Integers, TextTokenizer, encode_sentences
 
 from .measuring import alternate
 from .peers import Encode, Vectors
@@ -84,8 +84,10 @@ def _quickest(tokenizer: Tokenizer, run: Run, width: int, threads: int, sentence
     def compute(batch: Batch) -> Vectors:
         return run({"input_ids": batch.input_ids, "attention_mask": batch.attention_mask.astype(np.int64)})
 
+    texts = TextTokenizer(tokenizer)
+
     def encode(batch_size: int, sentences: Sequence[str]) -> Vectors:
-        return encode_sentences(tokenizer, sentences, compute, width, batch_size=batch_size, threads=threads)
+        return encode_sentences(texts, sentences, compute, width, batch_size=batch_size, threads=threads)
 
     seconds = alternate({size: partial(encode, size) for size in BATCH_SIZES}, [sentences] * 3, "Batch sizes", 1)
     return partial(encode, min(seconds, key=lambda size: min(seconds[size])))

@@ -45,19 +45,88 @@ class Batch:
     token_type_ids: Integers
 
 
+class TextTokenizer:
+    """A tokenizer for many texts, of which it keeps what is small in memory: the ids of their tokens."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        """Take a tokenizer.
+
+        Args:
+            tokenizer: The model's. Its padding and truncation are switched off.
+        """
+        self.tokenizer = tokenizer
+
+    def tokens(
+        self,
+        texts: Iterable[Text],
+        *,
+        with_types: bool = False,
+        add_special_tokens: bool = True,
+        progress: bool = False,
+    ) -> tuple[Integers, Integers | None, Integers]:
+        """Tokenise texts.
+
+        Args:
+            texts: Strings, or pairs of them, read once. Half of a UTF-16 surrogate pair, which is no character, is read
+                as U+FFFD.
+            with_types: Also give the types, which differ in pairs alone.
+            add_special_tokens: Add what the tokenizer puts around a text. Those in a text are read in any case.
+            progress: Show a bar.
+
+        Returns:
+            Ids of all texts one after another, (tokens,), int32; their types, the same, or None; and how many each text
+            has, (texts,), int64.
+        """
+        ids, types, lengths = [np.empty(0, np.int32)], [np.empty(0, np.int32)], [np.empty(0, np.int64)]
+        remaining = iter(texts)
+        total = operator.length_hint(texts) or None
+        # One that is switched off takes a tenth of the time of a single sentence.
+        with tqdm(total=total, desc="tokenising", unit=" texts") if progress else nullcontext() as bar:
+            while part := list(itertools.islice(remaining, _TOKENIZED_AT_ONCE)):
+                of_ids, of_types = self._rows(part, with_types, add_special_tokens)
+                lengths.append(np.array([len(row) for row in of_ids], np.int64))
+                ids.append(_flat(of_ids, int(lengths[-1].sum())))
+                types.append(_flat(of_types, len(ids[-1]) if with_types else 0))
+                if bar is not None:
+                    bar.update(len(part))
+        return np.concatenate(ids), np.concatenate(types) if with_types else None, np.concatenate(lengths)
+
+    def _rows(
+        self, texts: list[Text], with_types: bool, add_special_tokens: bool
+    ) -> tuple[list[list[int]], list[list[int]]]:
+        """Ids of each text and, where they are wanted, its types."""
+        encodings = self._encode(texts, add_special_tokens)
+        return [each.ids for each in encodings], [each.type_ids for each in encodings] if with_types else []
+
+    def _encode(self, texts: Sequence[Text], add_special_tokens: bool) -> list[Encoding]:
+        # What an earlier call of the tokenizer asked for stays with it.
+        self.tokenizer.no_padding()
+        self.tokenizer.no_truncation()
+        try:
+            return self.tokenizer.encode_batch_fast(texts, add_special_tokens=add_special_tokens)
+        except TypeError:  # it takes every string but those with half a surrogate pair
+            whole: list[Text] = [
+                replace_surrogates(text)
+                if isinstance(text, str)
+                else (replace_surrogates(text[0]), replace_surrogates(text[1]))
+                for text in texts
+            ]
+            return self.tokenizer.encode_batch_fast(whole, add_special_tokens=add_special_tokens)
+
+
 class TextBatches:
     """Batches of the distinct texts of a list, the longest first; `len` and an index give them one by one."""
 
     def __init__(
-        self, tokenizer: Tokenizer, texts: Sequence[Text], batch_size: int = BATCH_SIZE, *, at_a_time: int = 1
+        self, tokenizer: TextTokenizer, texts: Sequence[Text], batch_size: int = BATCH_SIZE, *, at_a_time: int = 1
     ) -> None:
         """Tokenise texts, each distinct one once.
 
         Args:
-            tokenizer: The model's. Its padding and truncation are switched off.
-            texts: Strings, or pairs of them. Half of a UTF-16 surrogate pair, which is no character, is read as U+FFFD.
+            tokenizer: The model's.
+            texts: As for the tokenizer.
             batch_size: Texts of a batch; fewer where they are longer than 16 tokens.
-            at_a_time: How many batches will be computed at a time: there are at least so many, where texts suffice.
+            at_a_time: How many batches will be computed at a time: none has more than its share of the texts.
 
         Raises:
             ValueError: One of `texts` is neither a string nor a pair, or `batch_size` is below 1.
@@ -66,9 +135,8 @@ class TextBatches:
             raise ValueError(f"batch_size must be at least 1, got {batch_size}.")
         self.copy_of, distinct = _distinct(texts)
         self.copies = np.bincount(self.copy_of, minlength=len(distinct))
-        parts = _encodings(tokenizer, distinct, add_special_tokens=True)
         pairs = any(isinstance(text, tuple) for text in distinct)
-        self.ids, self.types, self.lengths = _tokens(parts, with_types=pairs)
+        self.ids, self.types, self.lengths = tokenizer.tokens(distinct, with_types=pairs)
         self.starts = self.lengths.cumsum() - self.lengths
         # The longest first: what does not fit in memory fails at once, and no thread ends with the longest batch.
         self.order = np.argsort(-self.lengths, kind="stable")
@@ -140,7 +208,7 @@ def compute_in_batches(
 
 
 def encode_sentences(
-    tokenizer: Tokenizer,
+    tokenizer: TextTokenizer,
     sentences: str | Sequence[str],
     compute: Callable[[Batch], Vectors],
     width: int,
@@ -194,18 +262,17 @@ def encode_sentences(
 
 
 def token_ids(tokenizer: Tokenizer, texts: Iterable[str], progress: bool = False) -> tuple[Integers, Integers]:
-    """Tokenise texts, on all cores, to what is small in memory. Special tokens are read, and none added.
+    """Tokenise texts to what is small in memory. Special tokens are read, and none added.
 
     Args:
         tokenizer: Its padding and truncation are switched off.
-        texts: Any number of them, read once. Half of a UTF-16 surrogate pair, which is no character, is read as U+FFFD.
+        texts: As for [`TextTokenizer.tokens`].
         progress: Show a bar.
 
     Returns:
         Ids of all texts one after another, (tokens,), int32, and how many each text has, (texts,), int64.
     """
-    with tqdm(total=operator.length_hint(texts) or None, desc="tokenising", unit=" texts", disable=not progress) as bar:
-        ids, _, lengths = _tokens(_encodings(tokenizer, texts, add_special_tokens=False, bar=bar), with_types=False)
+    ids, _, lengths = TextTokenizer(tokenizer).tokens(texts, add_special_tokens=False, progress=progress)
     return ids, lengths
 
 
@@ -243,41 +310,6 @@ def _distinct(texts: Sequence[Text]) -> tuple[Integers, list[Text]]:
             raise ValueError(f"The text at index {index} is {text!r}, which is neither a string nor a pair of strings.")
         copy_of[index] = index_of.setdefault(text, len(index_of))
     return copy_of, list(index_of)
-
-
-def _encodings(
-    tokenizer: Tokenizer, texts: Iterable[Text], *, add_special_tokens: bool, bar: "tqdm[Any] | None" = None
-) -> Iterator[list[Encoding]]:
-    """What the tokenizer makes of texts, in parts that fit in memory."""
-    # What an earlier call of the tokenizer asked for stays with it.
-    tokenizer.no_padding()
-    tokenizer.no_truncation()
-    remaining = iter(texts)
-    while part := list(itertools.islice(remaining, _TOKENIZED_AT_ONCE)):
-        try:
-            yield tokenizer.encode_batch_fast(part, add_special_tokens=add_special_tokens)
-        except TypeError:  # it takes every string but those with half a surrogate pair
-            whole: list[Text] = [
-                replace_surrogates(text)
-                if isinstance(text, str)
-                else (replace_surrogates(text[0]), replace_surrogates(text[1]))
-                for text in part
-            ]
-            yield tokenizer.encode_batch_fast(whole, add_special_tokens=add_special_tokens)
-        if bar is not None:
-            bar.update(len(part))
-
-
-def _tokens(parts: Iterable[list[Encoding]], *, with_types: bool) -> tuple[Integers, Integers | None, Integers]:
-    """Ids and types of all texts one after another, (tokens,) twice, and how many each text has, (texts,)."""
-    ids, types, lengths = [np.empty(0, np.int32)], [np.empty(0, np.int32)], [np.empty(0, np.int64)]
-    for encodings in parts:
-        rows = [encoding.ids for encoding in encodings]
-        lengths.append(np.array([len(row) for row in rows], np.int64))
-        ids.append(_flat(rows, int(lengths[-1].sum())))
-        if with_types:
-            types.append(_flat((encoding.type_ids for encoding in encodings), len(ids[-1])))
-    return np.concatenate(ids), np.concatenate(types) if with_types else None, np.concatenate(lengths)
 
 
 def _flat(rows: Iterable[list[int]], count: int) -> "np.ndarray[tuple[int], np.dtype[np.int32]]":

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from transformers import Pipeline, PreTrainedModel, PreTrainedTokenizerBase
 
-from .batching_dsa import BATCH_SIZE, check_token_ids, encode_sentences, replace_surrogates
+from .batching_dsa import BATCH_SIZE, TextTokenizer, check_token_ids, encode_sentences, replace_surrogates
 from .vectors_dsa import batch_vectors
 
 
@@ -59,7 +59,7 @@ class SentenceEmbeddingPipeline(Pipeline):
         wanted = self._postprocess_params | self._sanitize_parameters(**options)[2]
         base = cast(PreTrainedModel, self.model.base_model)
         vectors = encode_sentences(
-            cast(PreTrainedTokenizerBase, self.tokenizer).backend_tokenizer,
+            TextTokenizer(cast(PreTrainedTokenizerBase, self.tokenizer).backend_tokenizer),
             inputs,
             partial(batch_vectors, base),
             int(base.config.sentence_embedding_size),

@@ -13,6 +13,8 @@ from modeling_dsa.files.loading import load_tokenizer
 from modeling_dsa.files.model_folder import read_config
 from modeling_dsa.vectors_dsa import batch_vectors
 
+from .caching_tokenizer import text_tokenizer
+
 
 class SentenceEncoder:
     """Vectors of sentences: the model's `pooler_output`, in bulk and in any order, whatever the batch.
@@ -40,6 +42,7 @@ class SentenceEncoder:
         check_token_ids(tokenizer.backend_tokenizer, model.config.vocab_size)
         self.model = cast(PreTrainedModel, model.base_model)
         self.tokenizer = tokenizer
+        self._text_tokenizer = text_tokenizer(tokenizer.backend_tokenizer)
 
     @classmethod
     def from_pretrained(
@@ -99,7 +102,7 @@ class SentenceEncoder:
         if self.model.training:  # torch's `eval` goes through all modules
             self.model.eval()
         return encode_sentences(
-            self.tokenizer.backend_tokenizer,
+            self._text_tokenizer,
             sentences,
             partial(batch_vectors, self.model),
             self.width,

@@ -24,6 +24,7 @@ from modeling_dsa.batching_dsa import (
     compute_in_batches,
     encode_sentences,
 )
+from modeling_dsa.encoding.caching_tokenizer import text_tokenizer
 from modeling_dsa.files.tokenizer_patterns import refuse_unknown_patterns
 from modeling_dsa.prediction.logits import logits_to_scores
 
@@ -76,6 +77,7 @@ class OnnxModel:
         refuse_unknown_patterns(Path(tokenizer))
         self.tokenizer = Tokenizer.from_file(str(tokenizer))
         check_token_ids(self.tokenizer, self.about["vocab_size"])
+        self._text_tokenizer = text_tokenizer(self.tokenizer)
 
     @classmethod
     def from_pretrained(
@@ -151,7 +153,7 @@ class OnnxModel:
             ValueError: One of `sentences` is no string, or an option has no such value.
         """
         return encode_sentences(
-            self.tokenizer,
+            self._text_tokenizer,
             sentences,
             lambda batch: self._run(batch, "pooler_output"),
             self._width("pooler_output"),
@@ -178,7 +180,9 @@ class OnnxModel:
         if not self.labels:
             raise ValueError(f"{self.about['name']} is no classifier: it has vectors only, by encode().")
         several = [texts] if isinstance(texts, str | tuple | Mapping) else texts
-        batches = TextBatches(self.tokenizer, [_pair(text) for text in several], batch_size, at_a_time=self.threads)
+        batches = TextBatches(
+            self._text_tokenizer, [_pair(text) for text in several], batch_size, at_a_time=self.threads
+        )
         logits = compute_in_batches(
             batches, lambda batch: self._run(batch, "logits"), self._width("logits"), threads=self.threads
         )  # (texts, num_labels)

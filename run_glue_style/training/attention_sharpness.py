@@ -20,7 +20,8 @@ def mean_entropies(attentions: Sequence[Tensor]) -> Tensor:
     Returns:
         (iterations, batch)
     """
-    return torch.special.entr(torch.stack(tuple(attentions)).double()).sum(-1).mean(-1)
+    entropies: Tensor = torch.special.entr(torch.stack(tuple(attentions)).double()).sum(-1)
+    return entropies.mean(-1)
 
 
 @torch.inference_mode()

@@ -17,7 +17,7 @@ Batch: TypeAlias = dict[str, Tensor]
 _TARGETS = ("labels", "log_class_shares")  # what a loss needs beside the model's inputs
 
 
-def model_inputs(batch: Batch) -> Batch:
+def model_inputs(batch: Mapping[str, Tensor]) -> Batch:
     """What a model reads of a training batch."""
     return {name: tensor for name, tensor in batch.items() if name not in _TARGETS}
 

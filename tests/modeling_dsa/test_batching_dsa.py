@@ -8,7 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from modeling_dsa.batching_dsa import Batch, Text, TextBatches, Vectors, compute_in_batches, encode_sentences
+from modeling_dsa.batching_dsa import (
+    Batch,
+    Text,
+    TextBatches,
+    TextTokenizer,
+    Vectors,
+    compute_in_batches,
+    encode_sentences,
+)
 from modeling_dsa.text.tokenization import SEP, build_tokenizer
 
 WORDS = ("a", "man", "sleeps", ".", "dog")
@@ -40,26 +48,25 @@ def expected(texts: list[Text]) -> list[list[int]]:
     st.integers(1, 3),
 )
 def test_every_text_has_the_result_of_its_own_tokens(texts: list[Text], batch_size: int, threads: int) -> None:
-    batches = TextBatches(TOKENIZER, texts, batch_size, at_a_time=threads)
+    batches = TextBatches(TextTokenizer(TOKENIZER), texts, batch_size, at_a_time=threads)
     found = compute_in_batches(batches, sums, 3, "int64", threads=threads)
     assert found.tolist() == expected(texts)
     every = [batches[number] for number in range(len(batches))]
     widths = [batch.input_ids.shape[1] for batch in every]
     assert widths == sorted(widths, reverse=True)
     for batch in every:
-        assert len(batch.index) <= batch_size
+        assert len(batch.index) <= min(batch_size, -(-len(set(texts)) // threads))
         assert len(batch.index) == 1 or batch.input_ids.size <= 16 * batch_size
     assert sum(len(batch.index) for batch in every) == len(set(texts))
     assert sum(batch.text_count for batch in every) == len(texts)
-    assert len(batches) >= min(threads, len(set(texts)))
 
 
 def test_mistakes_are_told() -> None:
     for text in (5, ("a",), ("a", None)):
         with pytest.raises(ValueError, match=r"at index 1 is .* which is neither a string nor a pair of strings"):
-            TextBatches(TOKENIZER, ["a", text])  # type: ignore[list-item]
+            TextBatches(TextTokenizer(TOKENIZER), ["a", text])  # type: ignore[list-item]
     with pytest.raises(ValueError, match=r"The sentence at index 0 is \('a', 'b'\), which is no string"):
-        encode_sentences(TOKENIZER, [("a", "b")], sums, 3)  # type: ignore[list-item]
+        encode_sentences(TextTokenizer(TOKENIZER), [("a", "b")], sums, 3)  # type: ignore[list-item]
 
 
 def test_it_needs_no_torch() -> None:

@@ -1,0 +1,128 @@
+"""A tokenizer that remembers: most of a text stood in earlier ones, and to look it up takes a tenth of the time.
+
+What stands between two spaces is a chunk, such as `man,` or `isn't`. By the rules of `modeling_dsa.text.word_rules` no
+token contains a space, and what a chunk becomes depends on no other one, but for this: whether `J.` or `no.` is one
+token is decided by whether a letter or a number follows. So a text's tokens are those of its chunks, unless a chunk is
+of that kind; such a text goes to the tokenizer whole, and so does one with a very long chunk.
+"""
+
+import hashlib
+
+from tokenizers import Tokenizer
+
+from modeling_dsa.batching_dsa import Text, TextTokenizer
+
+# SHA-256 of what `_rules` finds in the tokenizers of this package; a test compares. Another one is used as it is.
+_KNOWN = frozenset(
+    (
+        "08b236abfeae4214539f5397e2fae8bc6714be406a254e30e8df9b765aeccc56",  # lower case, words
+        "306e4207f31ff0b02f54d78a7bf85349a9de45ddbe0dbe7e36821d9d39a0b48c",  # lower case, words and pieces
+        "349a0b6be69f3d2c021140612173121c6587956ff01ca282389270600b7dda60",  # words
+        "a61aa9bc0ef4cdfbb8f8c931a89f562a1e25cc853158d0f8a6872c1e55aa499f",  # words and pieces
+        "752b8b96514ea7c93b82b4734ab162fce20abd767baf7991e5eccb90d98b2763",  # an earlier version: model_cards/dsa-snli
+    )
+)
+_LONGEST_CHUNK = 64  # characters
+_MOST_CHUNKS = 1 << 16  # some 250 bytes each
+_FOLLOWING = ("a", "1")  # a letter and a number
+
+
+def text_tokenizer(tokenizer: Tokenizer) -> TextTokenizer:
+    """What tokenises texts quickest, with the same ids.
+
+    Args:
+        tokenizer: The model's. A token that is added to it later must have no space.
+    """
+    is_known = tokenizer.normalizer is not None and _rules(tokenizer) in _KNOWN
+    has_spaces = any(" " in token.content for token in tokenizer.get_added_tokens_decoder().values())
+    return CachingTokenizer(tokenizer) if is_known and not has_spaces else TextTokenizer(tokenizer)
+
+
+def _rules(tokenizer: Tokenizer) -> str:
+    """How a tokenizer normalises and splits texts and joins pairs."""
+    parts = (tokenizer.normalizer, tokenizer.pre_tokenizer, tokenizer.post_processor)
+    return hashlib.sha256(b"".join(part.__getstate__() for part in parts)).hexdigest()
+
+
+class CachingTokenizer(TextTokenizer):
+    """A tokenizer of this package that remembers the ids of chunks. Threads can share it."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        """Take a tokenizer.
+
+        Args:
+            tokenizer: One whose rules `text_tokenizer` knows.
+        """
+        super().__init__(tokenizer)
+        self._last: dict[str, list[int]] = {}  # of chunks with which a text ends
+        self._inner: dict[str, list[int] | None] = {}  # of others; None where they depend on what follows
+        self._separator = self._encode([("", "")], True)[0].ids
+
+    def _rows(
+        self, texts: list[Text], with_types: bool, add_special_tokens: bool
+    ) -> tuple[list[list[int]], list[list[int]]]:
+        self._learn([side for text in texts for side in ((text,) if isinstance(text, str) else text)])
+        separator = self._separator if add_special_tokens else []
+        ids: list[list[int]] = []
+        types: list[list[int]] = []
+        unknown = []
+        for index, text in enumerate(texts):
+            first = self._look_up(text if isinstance(text, str) else text[0])
+            second = [] if isinstance(text, str) else self._look_up(text[1])
+            if first is None or second is None:
+                unknown.append(index)
+                first = second = []
+            elif not isinstance(text, str):
+                first += separator
+            if with_types:
+                types.append([0] * len(first) + [1] * len(second))
+            ids.append(first + second)
+        if unknown:
+            rows = super()._rows([texts[index] for index in unknown], with_types, add_special_tokens)
+            for kept, found in zip((ids, types), rows, strict=True):
+                for index, row in zip(unknown, found, strict=False):
+                    kept[index] = row
+        return ids, types
+
+    def _look_up(self, text: str) -> list[int] | None:
+        """A text's ids, if those of all of its chunks are known."""
+        *inner, last = text.rstrip(" ").split(" ")
+        ids: list[int] = []
+        try:
+            for chunk in inner:
+                ids += self._inner[chunk]  # type: ignore[arg-type]
+            ids += self._last[last]
+        except (KeyError, TypeError):
+            return None
+        return ids
+
+    def _learn(self, texts: list[str]) -> None:
+        """Remember the chunks of texts, as many as there is room for."""
+        inner, last = set[str](), set[str]()
+        for text in texts:
+            *before, end = text.rstrip(" ").split(" ")
+            inner.update(before)
+            last.add(end)
+        new = self._unknown(inner, last)
+        if len(self._last) + len(new) > _MOST_CHUNKS:
+            self._last.clear()
+            self._inner.clear()
+            new = self._unknown(inner, last)[:_MOST_CHUNKS]
+        if not new:
+            return
+        found = {chunk: encoding.ids for chunk, encoding in zip(new, self._encode(new, False), strict=True)}
+        self._last.update(found)
+        doubtful = [chunk for chunk in new if "." in chunk and chunk in inner]
+        depend = set[str]()
+        for following in _FOLLOWING if doubtful else ():
+            own, *both = self._encode([following, *(f"{chunk} {following}" for chunk in doubtful)], False)
+            encodings = zip(doubtful, both, strict=True)
+            depend.update(chunk for chunk, encoding in encodings if encoding.ids != found[chunk] + own.ids)
+        known = (chunk for chunk in new if "." not in chunk or chunk in inner)
+        self._inner.update((chunk, None if chunk in depend else found[chunk]) for chunk in known)
+
+    def _unknown(self, inner: set[str], last: set[str]) -> list[str]:
+        """Chunks whose ids are not known and shall be."""
+        chunks = {chunk for chunk in inner if chunk not in self._inner}
+        chunks.update(chunk for chunk in last if chunk not in self._last)
+        return [chunk for chunk in chunks if len(chunk) <= _LONGEST_CHUNK]
