@@ -17,11 +17,12 @@ LOOPBACK_ONLY = Path(__file__).parent / "support" / "loopback_only"
 os.environ["PYTHONPATH"] = str(LOOPBACK_ONLY)
 runpy.run_path(str(LOOPBACK_ONLY / "sitecustomize.py"))
 
+# The tests' tensors are tiny: a second thread costs more than it brings, and the machine has other work.
+os.environ["OMP_NUM_THREADS"] = "1"
+torch.set_num_threads(1)
+
 settings.register_profile("fixed", derandomize=True, deadline=None)
 settings.load_profile("fixed")
-
-# The tests' tensors are tiny: a second thread costs more than it brings, and the machine has other work.
-torch.set_num_threads(1)
 
 
 @pytest.fixture(autouse=True)

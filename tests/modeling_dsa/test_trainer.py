@@ -334,7 +334,7 @@ def run_python(code: str, *arguments: str | Path, **environment: str) -> Any:
 def test_a_trainer_pushes_what_strangers_load(hub: LoopbackHub, tmp_path: Path) -> None:
     hub.add_user("ada", TOKEN, orgs=["org"])
     run = "import sys, test_trainer; test_trainer.train_and_push(*sys.argv[1:])"
-    writer = hub.environment(tmp_path / "writer", TOKEN) | {"OMP_NUM_THREADS": "1"}
+    writer = hub.environment(tmp_path / "writer", TOKEN)
     writer["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).parent), *sys.path])
     expected = run_python(run, tmp_path / "run", **writer)
     commits = hub.commits("org/trained")
@@ -350,7 +350,7 @@ def test_a_trainer_pushes_what_strangers_load(hub: LoopbackHub, tmp_path: Path) 
     assert {"README.md", "config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"} <= files
 
     rows = [[row["premise"], row["hypothesis"]] for row in pairs("validation")[:8]]
-    reader = hub.environment(tmp_path / "reader", TOKEN) | {"OMP_NUM_THREADS": "1"}
+    reader = hub.environment(tmp_path / "reader", TOKEN)
     assert run_python(STRANGER, json.dumps(rows), **reader) == expected
     before = len(hub.requests)
     assert run_python(STRANGER, json.dumps(rows), **reader, HF_HUB_OFFLINE="1") == expected

@@ -194,7 +194,7 @@ def test_a_stop_in_the_cache_or_in_training_costs_no_work_and_no_bit(
     own = {"texts": texts, "cache_dir": tmp_path / "cache", "max_train_steps": 20, "checkpointing_steps": 5}
     given = QUICK | options | own | {"output_dir": tmp_path / "stopped"}
     command = [sys.executable, "-m", "run_glue_style.run_distillation", *as_arguments(given)]
-    environment = offline_environment(tmp_path) | {"OMP_NUM_THREADS": "1"}  # as here: sums depend on it
+    environment = offline_environment(tmp_path)
 
     def stop_when(pattern: str) -> None:
         with subprocess.Popen(command, env=environment, cwd=Path(__file__).parents[2]) as process:

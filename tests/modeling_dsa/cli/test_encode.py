@@ -26,7 +26,7 @@ from modeling_dsa.cli.main import main
 from modeling_dsa.encoding.encoder import SentenceEncoder
 
 DSA = Path(sysconfig.get_path("scripts")) / "dsa"
-ENVIRONMENT = os.environ | {"HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
+ENVIRONMENT = os.environ | {"HF_HUB_OFFLINE": "1"}
 SENTENCES = many_sentences(120)
 SHARDS = [f"vectors-00000{number}.parquet" for number in range(4)]
 

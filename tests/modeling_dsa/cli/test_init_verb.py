@@ -24,7 +24,7 @@ from modeling_dsa.text.tokenization import WordTokenizer
 from run_glue_style.tasks.nli import LABEL_NAMES
 
 DSA = Path(sysconfig.get_path("scripts")) / "dsa"
-ENVIRONMENT = os.environ | {"HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
+ENVIRONMENT = os.environ | {"HF_HUB_OFFLINE": "1"}
 
 
 class Made(NamedTuple):

@@ -70,7 +70,7 @@ def run_nli(
     hub: LoopbackHub, folder: Path, data: dict[str, Any], *flags: str, token: str | None = TOKEN, **options: Any
 ) -> subprocess.Popen[str]:
     words = as_arguments(OPTIONS | data | {"output_dir": folder / "run"} | options)
-    environment = hub.environment(folder / "home", token) | {"OMP_NUM_THREADS": "1"}
+    environment = hub.environment(folder / "home", token)
     return subprocess.Popen(
         [sys.executable, "run_glue_style/run_nli.py", "--cpu", *words, "--push_to_hub", *flags],
         cwd=REPOSITORY,
@@ -100,7 +100,7 @@ def ask_a_stranger(environment: dict[str, str], home: Path, name: str, revision:
     done = subprocess.run(
         [sys.executable, "-c", STRANGER, name, revision, json.dumps(PAIRS)],
         cwd=home,
-        env=environment | {"OMP_NUM_THREADS": "1"},
+        env=environment,
         capture_output=True,
         text=True,
         timeout=240,

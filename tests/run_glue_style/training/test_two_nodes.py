@@ -14,7 +14,7 @@ import pytest
 from safetensors.torch import load_file
 from small_runs import SMALL_SIZES, as_arguments, read_results, same_tensors, write_pair_files
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("two nodes")]  # one run of two nodes serves all
 REPOSITORY = Path(__file__).parents[3]
 SCRIPT = REPOSITORY / "run_glue_style" / "run_nli.py"
 CONFIGURATION = REPOSITORY / "configuration"
@@ -52,7 +52,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """That of a process of its own, with a cache of its own."""
-    changes = {"OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
+    changes = {"HF_HUB_OFFLINE": "1"}
     changes["HF_DATASETS_CACHE"] = str(tmp_path_factory.mktemp("cache"))
     changes["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     return os.environ | changes
