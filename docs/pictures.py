@@ -77,7 +77,7 @@ def pictures() -> dict[Path, Draw]:
             _explain, "explanation.png", "A man is playing a guitar.", "A man is asleep."
         ),
         IMAGES / "vectors.png": partial(_explain, "vectors.png", "--vectors", *HYPOTHESES, "--examples", "1000"),
-        IMAGES / "heads.png": partial(_explain, "heads.png", "--heads", *HYPOTHESES),
+        IMAGES / "heads.png": partial(_explain, "heads.png", "--heads", *HYPOTHESES, "--word_classes", "en"),
     }
     for config in sorted(CARDS.glob("*/config.json")):
         folder = config.parent

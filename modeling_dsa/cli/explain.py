@@ -59,6 +59,11 @@ def _add_options_of_files(parser: argparse.ArgumentParser) -> None:
         "how far the heads agree.",
     )
     parser.add_argument(
+        "--word_classes",
+        choices=("en", "de", "nl"),
+        help="The language of the sentences of --heads: say which word classes each head emphasises, too.",
+    )
+    parser.add_argument(
         "--vectors",
         type=Path,
         metavar="FILE",
@@ -105,6 +110,8 @@ def run(arguments: argparse.Namespace) -> int:
         raise ValueError("--card goes with --faithfulness.")
     if arguments.text_column and given == ["text"]:
         raise ValueError("--text_column names columns of a file: leave it out for a text.")
+    if arguments.word_classes and given != ["heads"]:
+        raise ValueError("--word_classes goes with --heads.")
     if arguments.label_column and given != ["vectors"]:
         raise ValueError("--label_column goes with --vectors.")
     explain_by = {
@@ -178,11 +185,13 @@ def _show_heads(arguments: argparse.Namespace) -> int:
     with optional_packages("--heads", "explanation", "matplotlib", "scipy", "sklearn"):
         from modeling_dsa.explanation.head_profiles import head_profiles
         from modeling_dsa.explanation.weight_vectors import read_sentences
+    from modeling_dsa.explanation.word_classes import load_tagger
     from modeling_dsa.files.loading import load_model_and_tokenizer
 
     _check_extensions(arguments.output, (".json", ".png"))
+    tagger = load_tagger(arguments.word_classes) if arguments.word_classes else None
     sentences = read_sentences(arguments.heads, arguments.text_column, None, arguments.examples).texts
-    profiles = head_profiles(*load_model_and_tokenizer(arguments.model), sentences)
+    profiles = head_profiles(*load_model_and_tokenizer(arguments.model), sentences, tagger)
     for path in arguments.output:
         if path.suffix.lower() == ".json":
             write_json(profiles.as_json(), path)

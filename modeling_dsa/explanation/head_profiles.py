@@ -1,4 +1,4 @@
-"""What each head looks at over many sentences: words, positions, how sharply, and how far the heads agree."""
+"""What each head looks at over many sentences: words, their classes, positions, sharpness, agreement."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -16,6 +16,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from modeling_dsa.poolings_dsa import POOLINGS
 
 from .attention import TextAttention, read_attention
+from .word_classes import Tagger
 
 Numbers = npt.NDArray[np.float64]
 
@@ -41,6 +42,7 @@ class HeadProfiles:
             at the same words, 1 where they have none in common. (heads, heads)
         words: For each head the words that occur often enough, in lower case, with their mean emphasis and how often
             they occur, the most emphasised first.
+        word_classes: For each head the classes of words, likewise; none where nothing tagged them.
     """
 
     sentences: int
@@ -48,6 +50,7 @@ class HeadProfiles:
     positions: Numbers
     divergence: Numbers
     words: list[list[tuple[str, float, int]]]
+    word_classes: list[list[tuple[str, float, int]]]
 
     def as_json(self) -> dict[str, Any]:
         """Ready for a JSON file."""
@@ -56,25 +59,30 @@ class HeadProfiles:
             "entropy": self.entropy.tolist(),
             "positions": [[None if np.isnan(value) else value for value in row] for row in self.positions.tolist()],
             "divergence": self.divergence.tolist(),
-            "words": [
-                [{"word": word, "emphasis": mean, "count": count} for word, mean, count in of] for of in self.words
-            ],
+            "words": _as_json(self.words, "word"),
+            "word_classes": _as_json(self.word_classes, "class"),
         }
 
     def as_markdown(self) -> str:
         """A table with a row for each head."""
         iterations = [f"Entropy, iteration {number + 1}" for number in range(len(self.entropy))]
-        lines = [["Head", *iterations, "Words that it emphasises most"], ["---", *["---:"] * len(iterations), "---"]]
-        for head, words in enumerate(self.words):
-            most = ", ".join(f"{word} {mean:.1f}" for word, mean, _ in words[:_SHOWN_WORDS])
-            entropies = [f"{value:.2f}" for value in self.entropy[:, head]]
-            lines.append([str(head + 1), *entropies, most.replace("|", "\\|")])
+        columns = {"Words that it emphasises most": self.words}
+        if self.word_classes:
+            columns["Word classes that it emphasises most"] = self.word_classes
+        lines = [["Head", *iterations, *columns], ["---", *["---:"] * len(iterations), *["---"] * len(columns)]]
+        for head, entropies in enumerate(self.entropy.T):
+            most = [
+                ", ".join(f"{name} {mean:.1f}" for name, mean, _ in of[head][:_SHOWN_WORDS]) for of in columns.values()
+            ]
+            cells = (cell.replace("|", "\\|") for cell in most)
+            lines.append([str(head + 1), *(f"{value:.2f}" for value in entropies), *cells])
         return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
 
     def draw(self, title: str) -> Figure:
-        """Draw entropy by iteration, emphasis by position, and how far the heads differ."""
-        figure = Figure(figsize=(14, 4.4), layout="constrained")
-        entropy, positions, divergence = figure.subplots(1, 3)
+        """Draw entropy by iteration, emphasis by position, how far the heads differ, and emphasis by word class."""
+        figure = Figure(figsize=(14, 8.4 if self.word_classes else 4.4), layout="constrained")
+        panels = figure.add_gridspec(2 if self.word_classes else 1, 3)
+        entropy, positions, divergence = (figure.add_subplot(panels[0, column]) for column in range(3))
         iterations = np.arange(1, len(self.entropy) + 1)
         _lines(entropy, iterations, self.entropy.T, "iteration", "entropy, share of equal weights")
         entropy.set_xticks(iterations)
@@ -94,17 +102,25 @@ class HeadProfiles:
                 colour = "white" if dark else "black"
                 divergence.text(column, row, f"{value:.2f}", ha="center", va="center", fontsize=8, color=colour)
         figure.colorbar(image, ax=divergence)
+        if self.word_classes:
+            _bars(figure.add_subplot(panels[1, :]), self.word_classes)
         figure.suptitle(title, fontsize=11, parse_math=False)
         return figure
 
 
-def head_profiles(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, sentences: Iterable[str]) -> HeadProfiles:
+def head_profiles(
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    sentences: Iterable[str],
+    word_classes: Tagger | None = None,
+) -> HeadProfiles:
     """Read sentences and sum up where each head looks.
 
     Args:
         model: An encoder or classifier with attention.
         tokenizer: The model's.
         sentences: Any number.
+        word_classes: Says the class of each word, as `load_tagger` gives it.
 
     Raises:
         ValueError: The pooling has no attention, or no sentence has two words.
@@ -121,7 +137,12 @@ def head_profiles(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, se
     entropies = [_entropy(text) for text in read]  # (iterations, heads) each
     divergences = [_divergence(text.weights[-1]) for text in read]  # (heads, heads) each
     return HeadProfiles(
-        len(read), np.mean(entropies, 0), _positions(read), np.mean(divergences, 0), _emphasised_words(read)
+        len(read),
+        np.mean(entropies, 0),
+        _positions(read),
+        np.mean(divergences, 0),
+        _emphasised(read, [[word.lower() for word in text.words] for text in read]),
+        _emphasised(read, [word_classes(text.words) for text in read]) if word_classes else [],
     )
 
 
@@ -154,17 +175,22 @@ def _positions(read: Sequence[TextAttention]) -> Numbers:
     return np.where(counts > 0, totals / np.maximum(counts, 1), np.nan)
 
 
-def _emphasised_words(read: Sequence[TextAttention]) -> list[list[tuple[str, float, int]]]:
+def _emphasised(read: Sequence[TextAttention], names: Sequence[list[str]]) -> list[list[tuple[str, float, int]]]:
+    """What goes by each name, the most emphasised first, for each head."""
     found: dict[str, list[Numbers]] = defaultdict(list)
-    for text in read:
-        for word, emphasis in zip(text.words, _emphasis(text).T, strict=True):  # (heads,)
-            found[word.lower()].append(emphasis)
-    means = {word: np.mean(values, 0) for word, values in found.items() if len(values) >= FEWEST}
+    for text, of in zip(read, names, strict=True):
+        for name, emphasis in zip(of, _emphasis(text).T, strict=True):  # (heads,)
+            found[name].append(emphasis)
+    means = {name: np.mean(values, 0) for name, values in found.items() if len(values) >= FEWEST}
     by_head = [
-        [(word, float(mean[head]), len(found[word])) for word, mean in means.items()]
+        [(name, float(mean[head]), len(found[name])) for name, mean in means.items()]
         for head in range(read[0].weights.shape[1])
     ]
-    return [sorted(words, key=lambda one: -one[1]) for words in by_head]
+    return [sorted(ranked, key=lambda one: -one[1]) for ranked in by_head]
+
+
+def _as_json(ranked: list[list[tuple[str, float, int]]], kind: str) -> list[list[dict[str, Any]]]:
+    return [[{kind: name, "emphasis": mean, "count": count} for name, mean, count in of] for of in ranked]
 
 
 def _lines(panel: Axes, x: npt.NDArray[Any], rows: Numbers, label: str, title: str) -> None:
@@ -174,3 +200,20 @@ def _lines(panel: Axes, x: npt.NDArray[Any], rows: Numbers, label: str, title: s
     panel.set_xlabel(label)
     panel.set_title(title, fontsize=10)
     panel.grid(alpha=0.3)
+
+
+def _bars(panel: Axes, ranked: list[list[tuple[str, float, int]]]) -> None:
+    """A group of bars for each name, the most frequent first, and in it a bar for each head."""
+    counts = {name: count for name, _, count in ranked[0]}
+    names = sorted(counts, key=lambda name: -counts[name])
+    width = 0.8 / len(ranked)
+    for head, of in enumerate(ranked):
+        means = {name: mean for name, mean, _ in of}
+        x = np.arange(len(names)) + (head - (len(ranked) - 1) / 2) * width
+        hatch = ("", "///", "...", "\\\\\\", "xxx", "---", "|||", "+++")[head % 8]
+        panel.bar(x, [means[name] for name in names], width * 0.92, hatch=hatch, ec="white", label=f"head {head + 1}")
+    panel.axhline(1, color="black", linewidth=0.8)
+    panel.set_xticks(np.arange(len(names)), [f"{name}\n{counts[name]:,}" for name in names], fontsize=8)
+    panel.set_title("emphasis by word class, with how often it occurs (1: all words alike)", fontsize=10)
+    panel.legend(fontsize=8, ncols=4)
+    panel.grid(axis="y", alpha=0.3)

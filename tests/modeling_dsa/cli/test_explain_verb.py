@@ -80,8 +80,13 @@ def test_weight_vectors_are_projected(models: Path, tmp_path: Path, capsys: pyte
 def test_profiles_of_heads_are_shown(models: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     texts, output = tmp_path / "a.txt", [str(tmp_path / "a.json"), str(tmp_path / "a.png")]
     texts.write_text("A man sleeps\nThe man sleeps\nA cat sees the man\n", encoding="utf-8")
-    assert main(["explain", str(models / "encoder"), "--heads", str(texts), "--output", *output]) == 0
-    assert "| 2 | " in capsys.readouterr().out
+    assert (
+        main(["explain", str(models / "encoder"), "--heads", str(texts), "--word_classes", "en", "--output", *output])
+        == 0
+    )
+    table = capsys.readouterr().out
+    assert "| 2 | " in table
+    assert "NOUN " in table
     assert json.loads((tmp_path / "a.json").read_text(encoding="utf-8"))["sentences"] == 3
     assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
 
@@ -99,6 +104,7 @@ def test_profiles_of_heads_are_shown(models: Path, tmp_path: Path, capsys: pytes
         ),
         (["--faithfulness", "no.tsv", "--card"], "has no README.md"),
         (["A", "b", "--text_column", "c"], "--text_column names columns of a file: leave it out for a text."),
+        (["A", "b", "--word_classes", "en"], "--word_classes goes with --heads."),
         (["A", "b", "--label_column", "c"], "--label_column goes with --vectors."),
         (["--vectors", "no.tsv"], "Say with --output where the vectors go"),
         (

@@ -54,6 +54,23 @@ def test_profiles_are_those_of_the_models_attention() -> None:
     assert f"| 1 | 1.00 | {found.entropy[1, 0]:.2f} | {first[0]} {first[1]:.1f}, " in found.as_markdown()
 
 
+def test_word_classes_are_profiled_where_a_tagger_says_them() -> None:
+    tokenizer = build_tokenizer(WORDS, lowercase=True)
+    model = randomize(DSAModel(small_config(vocab_size=len(tokenizer), num_attention_heads=2))).eval()
+    found = head_profiles(
+        model, tokenizer, SENTENCES, lambda words: ["DET" if word.lower() == "a" else "X" for word in words]
+    )
+    for classes, words in zip(found.word_classes, found.words, strict=True):
+        (determiners,) = [one[1:] for one in classes if one[0] == "DET"]
+        assert determiners == next(one[1:] for one in words if one[0] == "a")
+        assert sum(count for *_, count in classes) == sum(len(sentence.split()) for sentence in SENTENCES[:5])
+    (name, mean, count), *_ = found.word_classes[1]
+    assert f" | {name} {mean:.1f}, " in found.as_markdown().splitlines()[-1]
+    assert found.as_json()["word_classes"][1][0] == {"class": name, "emphasis": mean, "count": count}
+    assert len(found.draw("title").axes) == 5  # one is the scale of colours
+    assert head_profiles(model, tokenizer, SENTENCES).word_classes == []
+
+
 def test_what_has_nothing_to_sum_up_is_refused() -> None:
     tokenizer = build_tokenizer(WORDS, lowercase=True)
     model = DSAModel(small_config(vocab_size=len(tokenizer))).eval()
