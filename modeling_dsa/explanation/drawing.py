@@ -6,9 +6,10 @@ import io
 import logging
 import os
 import textwrap
+import unicodedata
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ from matplotlib.textpath import text_to_path
 from modeling_dsa.files.replacing import replaced_file
 
 from .attention import TextAttention
-from .words import runs_right_to_left
+from .words import has_direction, runs_right_to_left
 
 logger = logging.getLogger(__name__)
 
@@ -37,6 +38,8 @@ _METADATA: dict[str, dict[str, None]] = {
     ".pdf": {"CreationDate": None, "Creator": None, "Producer": None},
 }
 _FONT = "DejaVu Sans"  # comes with matplotlib
+_BOX = "□"
+_RIGHT_TO_LEFT = "\u200f"  # a mark without a width
 _STYLE: dict[Any, Any] = {
     "text.parse_math": False,  # $, _ and \\ are characters like others
     "svg.fonttype": "none",  # text stays text
@@ -161,11 +164,12 @@ def draw_attention(
         raise ValueError(f"{path}: there is nothing to draw, sentences is empty")
     written = "".join([title or "", *(sentence.text + sentence.label for sentence in sentences)])
     families, missing = _find_fonts(set(filter(str.isprintable, written)))
-    if missing:
+    if missing and extension != ".svg":  # which is drawn with the fonts of where it is seen
         logger.warning(
             f"No font here has {len(missing)} of the characters, such as {missing[0]!r}, so they are drawn as empty "
             "boxes: install one that has them, such as Noto, or write .html."
         )
+        sentences = [_boxed(sentence, missing) for sentence in sentences]
     with matplotlib.rc_context(_STYLE | {"font.family": families}), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing")  # that is said above, once
         figure = _draw(sentences, title, columns)
@@ -191,6 +195,13 @@ def _find_fonts(characters: set[str]) -> tuple[list[str], list[str]]:
             families.append(entry.name)
         missing = lacks
     return families, sorted(missing)
+
+
+def _boxed(sentence: DrawnSentence, missing: Sequence[str]) -> DrawnSentence:
+    """The sentence with a box for each missing character: those of the font lie over each other where marks combine."""
+    # A character that runs from right to left stays, so that its sentence does.
+    boxes = str.maketrans({one: _BOX for one in missing if unicodedata.bidirectional(one) not in ("R", "AL")})
+    return replace(sentence, text=sentence.text.translate(boxes), label=sentence.label.translate(boxes))
 
 
 def _draw(sentences: Sequence[DrawnSentence], title: str | None, columns: int) -> Figure:
@@ -233,7 +244,7 @@ def _draw_sentence(axes: Axes, sentence: DrawnSentence, scale: Normalize, left: 
     box = size * 1.8
     line = box + (size * 1.1 if few else _GAP)
     y = _draw_heading(axes, sentence.label, 10.5, left, right, y) + 5
-    numbers = _numbers(sentence) if few else None
+    numbers = _numbers(sentence, scale) if few else None
     boxes = _lay_out(sentence, size, left + _HEAD_COLUMN, right, numbers)
     for head, weights in enumerate(np.asarray(sentence.weights, dtype=float)):  # (tokens,)
         name = sentence.names[head] if sentence.names else f"head {head + 1}"
@@ -266,12 +277,13 @@ def _draw_box(
     )
 
 
-def _numbers(sentence: DrawnSentence) -> list[list[str]]:
+def _numbers(sentence: DrawnSentence, scale: Normalize) -> list[list[str]]:
     """What stands under each box, for each line of weights."""
+    shown = ".2f" if scale(0.1) < 1 else ".3f"  # many words share little each
     if sentence.spread is None:
-        return [[f"{weight:.2f}" for weight in weights] for weights in sentence.weights]
+        return [[format(weight, shown) for weight in weights] for weights in sentence.weights]
     return [
-        [f"{weight:.2f}±{deviation:.2f}" for weight, deviation in zip(weights, deviations, strict=True)]
+        [f"{weight:{shown}}±{deviation:{shown}}" for weight, deviation in zip(weights, deviations, strict=True)]
         for weights, deviations in zip(sentence.weights, sentence.spread, strict=True)
     ]
 
@@ -282,9 +294,12 @@ def _lay_out(
     """Break a sentence into lines: for each token what to print, its left edge, its line and its box's width."""
     font, small = (FontProperties(family=matplotlib.rcParams["font.family"], size=points) for points in (size, 6.5))
     x, line_number = left, 0
+    right_to_left = runs_right_to_left(sentence.text)
     boxes = []
     for index, (start, end) in enumerate(sentence.offsets):
         token = "".join(character if character.isprintable() else " " for character in sentence.text[start:end])
+        if right_to_left and not has_direction(token):
+            token = f"{_RIGHT_TO_LEFT}{token}{_RIGHT_TO_LEFT}"  # brackets turn round
         room = right - left - size
         length = _length(token, font)
         if length > room:
@@ -297,7 +312,7 @@ def _lay_out(
             x, line_number = left, line_number + 1
         boxes.append((token, x, line_number, width))
         x += width + _GAP
-    if runs_right_to_left(sentence.text):
+    if right_to_left:
         return [(token, left + right - x - width, number, width) for token, x, number, width in boxes]
     return boxes
 

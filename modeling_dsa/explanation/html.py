@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 
 from .attention import AttentionRow, Scores, TextAttention
-from .words import runs_right_to_left
+from .words import has_direction, runs_right_to_left
 
 _DARK_TEXT, _LIGHT_TEXT = "#0b1524", "#ffffff"
 # From no attention to the largest weight on the page. ColorBrewer's Blues, and the like of them for a dark page.
@@ -170,7 +170,7 @@ def _text_html(name: str, text: TextAttention, rows: Sequence[AttentionRow], ite
         label = f"{name}, {row.name}, iteration {iteration + 1} of {len(text.weights)}"
         spread = row.spread.tolist() if row.spread is not None else [None] * len(row.weights)
         words = "".join(
-            _word(word, float(weight), deviation, largest, known)
+            _word(word, float(weight), deviation, largest, known, "auto" if has_direction(word) else direction)
             for word, weight, deviation, known in zip(text.words, row.weights, spread, text.known, strict=True)
         )
         shown = f'<span class="name">{row.name}</span>' if several else ""
@@ -179,13 +179,13 @@ def _text_html(name: str, text: TextAttention, rows: Sequence[AttentionRow], ite
     return "".join(parts)
 
 
-def _word(word: str, weight: float, deviation: float | None, largest: float, known: bool) -> str:
+def _word(word: str, weight: float, deviation: float | None, largest: float, known: bool, direction: str) -> str:
     share = weight / largest if largest else 0.0
     spread = "" if deviation is None else f" ±{deviation:.1%}"
     title = f"{word}: {weight:.2%}{spread}" + ("" if known else ", not in the vocabulary")
     shade = f"shade-{round(share * _STRONGEST)}" + ("" if known else " unknown")
     return (
-        f'<li class="{shade}" title="{escape(title)}"><bdi class="word">{escape(word)}</bdi>'
+        f'<li class="{shade}" title="{escape(title)}"><bdi class="word" dir="{direction}">{escape(word)}</bdi>'
         f'<span class="weight">{weight:.1%}{spread}</span></li>'
     )
 

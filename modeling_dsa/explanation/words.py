@@ -2,6 +2,7 @@
 
 import unicodedata
 from bisect import bisect_right
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -67,8 +68,16 @@ def find_words(
 
 def runs_right_to_left(text: str) -> bool:
     """Whether the first letter of a text that has a direction says so, as browsers decide for `dir=auto`."""
-    directions = (unicodedata.bidirectional(character) for character in text)
-    return next((found for found in directions if found in ("L", "R", "AL")), "L") != "L"
+    return next(_directions(text), "L") != "L"
+
+
+def has_direction(text: str) -> bool:
+    """Whether a letter says where a text runs; if none does, it runs as what stands around it."""
+    return next(_directions(text), None) is not None
+
+
+def _directions(text: str) -> Iterator[str]:
+    return (found for found in map(unicodedata.bidirectional, text) if found in ("L", "R", "AL"))
 
 
 def _whole_words(text: str, offsets: list[tuple[int, int]], tokenizer: PreTrainedTokenizerBase) -> list[list[int]]:

@@ -78,6 +78,30 @@ def test_long_sentence_wraps_inside_the_picture_without_numbers(tmp_path: Path) 
     assert not [text for text in positions if text and re.fullmatch(r"\d\.\d\d", text) and positions[text][1] > 60]
 
 
+def test_brackets_turn_round_where_the_text_runs_from_right_to_left(tmp_path: Path) -> None:
+    found = texts(draw_attention([row("رجل ( a"), row("a (")], tmp_path / "a.svg"))
+    assert [text for text in found if "(" in text] == ["\u200f(\u200f"] * 2 + ["("] * 2
+
+
+def test_characters_that_no_font_has_are_boxes_in_a_picture_and_themselves_where_they_stay_text(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    linear_b = "\U00010000"
+    assert linear_b in texts(draw_attention([row(f"a {linear_b}")], tmp_path / "a.svg"))
+    assert not caplog.messages
+    pictures = []
+    for number, text in enumerate((f"a {linear_b}", "a □")):
+        pictures.append(matplotlib.image.imread(draw_attention([row(text)], tmp_path / f"{number}.png")))
+    assert "No font here has 1 of the characters, such as '𐀀'" in caplog.text
+    np.testing.assert_array_equal(*pictures)
+
+
+def test_small_weights_have_a_digit_more(tmp_path: Path) -> None:
+    many = row(" ".join("abcdefghijklmnopqrstuvwxyz"), heads=1)
+    even = DrawnSentence(many.text, many.offsets, np.full((1, 26), 1 / 26), "x")
+    assert texts(draw_attention([even], tmp_path / "a.svg")).count("0.038") >= 26
+
+
 def test_token_wider_than_the_picture_is_cut(tmp_path: Path) -> None:
     found = texts(draw_attention([row("a " + "w" * 500)], tmp_path / "a.svg"))
     cut = [text for text in found if text.startswith("www")]

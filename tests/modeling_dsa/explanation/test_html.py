@@ -57,6 +57,11 @@ def test_a_text_runs_from_right_to_left_where_its_first_letter_does() -> None:
     assert re.findall(r'<ol dir="(\w+)"', html) == ["rtl", "ltr"]
 
 
+def test_brackets_turn_round_where_the_text_runs_from_right_to_left() -> None:
+    html = attention_html({"Premise": attention(("رجل", "(", "A")), "Hypothesis": attention(("A", "("))}, 2, 0)
+    assert re.findall(r'class="word" dir="(\w+)"', html) == ["auto", "rtl", "auto", "auto", "ltr"]
+
+
 def test_words_and_names_are_text_and_not_html() -> None:
     evil = "\"'><img/src=x/onerror=alert(1)>&amp;"
     html = attention_html({evil: attention((evil, "b"))}, 0, None)
