@@ -2,12 +2,14 @@
 
 Given paths or folders, it draws only those: `python docs/pictures.py model_cards docs/pages/images/heads.png`. The
 figures are those of the files that ship (records of runs and benchmarks, evaluation.json, faithfulness.json), and the
-attention is that of the models that ship; nothing is measured anew. The picture of the demo needs a Chromium.
+attention is that of the models that ship; nothing is measured anew. The pictures of demo and widget need a Chromium,
+that of the widget npm too.
 """
 
 import argparse
 import json
 import os
+import shutil
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -26,7 +28,8 @@ sys.path[:0] = [
 
 from lib.records import Record, read_record  # noqa: E402
 from matplotlib.figure import Figure  # noqa: E402
-from space_browser import running_space, take_picture  # noqa: E402
+from space_browser import chromium, running_space, take_picture  # noqa: E402
+from widget_page import build_widget, served  # noqa: E402
 
 from modeling_dsa.cli.main import main as dsa  # noqa: E402
 from modeling_dsa.evaluation import report as evaluation  # noqa: E402
@@ -35,6 +38,7 @@ from modeling_dsa.explanation.drawing import draw_attention, drawn_sentences  # 
 from modeling_dsa.explanation.explain import explain  # noqa: E402
 from modeling_dsa.files.loading import load_model_and_tokenizer  # noqa: E402
 from modeling_dsa.files.replacing import replaced_file  # noqa: E402
+from modeling_dsa.hub.static_space import write_static_space  # noqa: E402
 from run_glue_style.reporting import cost_plot, tabulate  # noqa: E402
 from run_glue_style.reporting.published import read_published  # noqa: E402
 from run_glue_style.reporting.reporters import draw_attention_of_examples  # noqa: E402
@@ -73,6 +77,7 @@ def pictures() -> dict[Path, Draw]:
     found: dict[Path, Draw] = {
         IMAGES / "attention.png": _readme,
         IMAGES / "space.png": _space,
+        IMAGES / "widget.png": _widget,
         IMAGES / "explanation.png": partial(
             _explain, "explanation.png", "A man is playing a guitar.", "A man is asleep."
         ),
@@ -124,6 +129,22 @@ def _readme() -> None:
 def _space() -> None:
     with TemporaryDirectory() as folder, running_space(Path(folder) / "log") as url:
         take_picture(url, IMAGES / "space.png")
+
+
+def _widget() -> None:
+    with TemporaryDirectory() as scratch:
+        model, page = Path(scratch, Path(CLASSIFIER).name), Path(scratch, "page")
+        shutil.copytree(ROOT / CLASSIFIER, model)
+        if dsa(["onnx", str(model), "--int8"]):
+            raise RuntimeError("dsa onnx has written no file for the widget; it says above why.")
+        write_static_space(model, page, bundle=build_widget() / "dist")
+        with served(page) as url, chromium() as browser:
+            shown = browser.new_page(viewport={"width": 1000, "height": 400})
+            shown.goto(url)
+            shown.locator("#answer").wait_for()
+            shown.locator("#facts").evaluate("facts => facts.remove()")  # it tells how long this machine took
+            shown.wait_for_timeout(500)  # the bars grow
+            shown.screenshot(path=IMAGES / "widget.png", full_page=True)
 
 
 def _explain(name: str, *words: str) -> None:

@@ -11,11 +11,11 @@ from typing import NoReturn
 
 from safetensors import SafetensorError
 
-from . import encode, evaluate, explain, init, onnx, predict, push
+from . import encode, evaluate, explain, init, onnx, predict, push, widget
 
 logger = logging.getLogger(__name__)
 
-_VERBS = (init, encode, predict, explain, evaluate, onnx, push)
+_VERBS = (init, encode, predict, explain, evaluate, onnx, widget, push)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -1,4 +1,4 @@
-"""Push the folder of a finished model to the Hub, in one commit."""
+"""Push the folder of a finished model, or of a static Space, to the Hub, in one commit."""
 
 import logging
 import re
@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from huggingface_hub import CommitInfo, CommitOperationAdd, HfApi
+from huggingface_hub import CommitInfo, CommitOperationAdd, CommitOperationDelete, HfApi, constants
 from huggingface_hub.errors import (  # type: ignore[attr-defined]  # HTTPError is that of the client's HTTP library
     HfHubHTTPError,
     HFValidationError,
@@ -34,27 +34,27 @@ _UNREACHABLE = (HTTPError, ConnectionError, TimeoutError)
 
 
 class NotPushedError(Exception):
-    """The Hub did not get a model. The message says why, where the model is, and how to push it later.
+    """The Hub did not get a model or its widget. The message says why, where the model is, and how to push it later.
 
     Attributes:
         reason: Why, alone.
     """
 
-    def __init__(self, reason: str, folder: Path, repo_id: str, options: str) -> None:
-        super().__init__(
-            f"The model was not pushed to {repo_id}: {reason} It is complete in {folder}; push it later with: "
-            f"dsa push {folder} {repo_id}{options}"
-        )
+    def __init__(self, reason: str, what: str, repo_id: str, remedy: str) -> None:
+        super().__init__(f"{what} was not pushed to {repo_id}: {reason} {remedy}")
         self.reason = reason
 
 
-def open_repository(repo_id: str, *, private: bool | None = None, revision: str | None = None) -> str:
+def open_repository(
+    repo_id: str, *, private: bool | None = None, revision: str | None = None, static_space: bool = False
+) -> str:
     """Make a model's repository, and a branch of it, where they do not exist yet.
 
     Args:
         repo_id: `org/name`, or `name` for one of the user's own.
         private: Whether a new repository is private; None leaves it to the organisation. An old one stays as it is.
         revision: The branch; None is `main`.
+        static_space: Make a static Space instead of a model.
 
     Returns:
         The full id, `org/name`.
@@ -65,7 +65,10 @@ def open_repository(repo_id: str, *, private: bool | None = None, revision: str 
     """
     validate(repo_id)
     api = HfApi()
-    found = _retried(lambda: api.create_repo(repo_id, private=private, exist_ok=True)).repo_id
+    kind, sdk = ("space", "static") if static_space else ("model", None)
+    found = _retried(
+        lambda: api.create_repo(repo_id, private=private, exist_ok=True, repo_type=kind, space_sdk=sdk)
+    ).repo_id
     if revision is not None:
         _retried(lambda: api.create_branch(found, branch=revision, exist_ok=True))
     return found
@@ -78,6 +81,7 @@ def push_folder(
     private: bool | None = None,
     revision: str | None = None,
     commit_message: str = "Upload the model",
+    widget: str | None = None,
 ) -> CommitInfo:
     """Push a model's folder: weights, code, tokenizer, card and results go up in one commit.
 
@@ -91,6 +95,7 @@ def push_folder(
         private: Whether a new repository is private; None leaves it to the organisation. An old one stays as it is.
         revision: The branch; None is `main`.
         commit_message: The commit's title.
+        widget: Id of the model's static Space, which the pushed card then leads to.
 
     Raises:
         ValueError: The folder holds no model of this family, or `repo_id` cannot be one.
@@ -106,26 +111,68 @@ def push_folder(
         # Not upload_folder, which makes several commits of many or large files.
         return _retried(
             lambda: HfApi().create_commit(
-                full_id, _additions(folder, full_id), commit_message=commit_message, revision=revision
+                full_id, _additions(folder, full_id, widget), commit_message=commit_message, revision=revision
             )
         )
     # ValueError: README.md has metadata that the Hub refuses; RuntimeError: an upload of weights failed.
     except (HTTPError, OSError, ValueError, RuntimeError) as error:
         options = f"{' --private' if private else ''}{f' --revision {revision}' if revision else ''}"
-        raise NotPushedError(reason(error), folder, repo_id, options) from error
+        options += f" --widget {widget}" if widget else ""
+        remedy = f"It is complete in {folder}; push it later with: dsa push {folder} {repo_id}{options}"
+        raise NotPushedError(reason(error), "The model", repo_id, remedy) from error
 
 
-def _additions(folder: Path, repo_id: str) -> list[CommitOperationAdd]:
+def push_static_space(folder: Path, repo_id: str, *, private: bool | None = None, command: str) -> CommitInfo:
+    """Push the folder of a static Space in one commit, in which files go that the folder does not have.
+
+    Args:
+        folder: What [`write_static_space`] has written.
+        repo_id: `org/name`, or `name` for one of the user's own. The Space is made where it does not exist.
+        private: Whether a new Space is private; None leaves it to the organisation. An old one stays as it is.
+        command: What to say again after an error.
+
+    Raises:
+        ValueError: `repo_id` cannot be one.
+        NotPushedError: The Hub refused or could not be reached.
+    """
+    validate(repo_id)
+    names = sorted(path.name for path in folder.iterdir())
+    try:
+        full_id = open_repository(repo_id, private=private, static_space=True)
+        there = _retried(lambda: HfApi().list_repo_files(full_id, repo_type="space"))
+        gone = [name for name in there if name not in names and name != ".gitattributes"]
+        changes = [CommitOperationAdd(name, folder / name) for name in names]
+        return _retried(
+            lambda: HfApi().create_commit(
+                full_id,
+                [*changes, *map(CommitOperationDelete, gone)],
+                commit_message="Upload the widget",
+                repo_type="space",
+            )
+        )
+    except (HTTPError, OSError, ValueError, RuntimeError) as error:
+        remedy = f"The model is on the Hub; push both again with: {command}"
+        raise NotPushedError(reason(error), "The widget", repo_id, remedy) from error
+
+
+def _additions(folder: Path, repo_id: str, widget: str | None) -> list[CommitOperationAdd]:
     names = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
     return [
-        CommitOperationAdd(name, _named_card(folder / name, repo_id) if name == CARD else folder / name)
+        CommitOperationAdd(name, _named_card(folder / name, repo_id, widget) if name == CARD else folder / name)
         for name in filter_repo_objects(names, ignore_patterns=list(LEFT_OUT))
     ]
 
 
-def _named_card(card: Path, repo_id: str) -> bytes:
-    """A card with the repository's name instead of its placeholder."""
-    return re.sub(PLACEHOLDER.encode() + rb"[\w.-]+", lambda _: repo_id.encode(), card.read_bytes())
+def _named_card(card: Path, repo_id: str, widget: str | None) -> bytes:
+    """A card with the repository's name instead of its placeholder, and with a link to its widget."""
+    named = re.sub(PLACEHOLDER.encode() + rb"[\w.-]+", lambda _: repo_id.encode(), card.read_bytes())
+    if widget is None:
+        return named
+    link = (
+        f"**[Try it in your browser]({constants.ENDPOINT}/spaces/{widget})**: the model runs in the page, and what you "
+        "type stays on your device.\n"
+    ).encode()
+    return re.sub(rb"^# .*\n+", lambda title: title[0].rstrip() + b"\n\n" + link + b"\n", named, count=1, flags=re.M)
 
 
 def validate(repo_id: str) -> None:

@@ -22,17 +22,19 @@ from torch import Tensor, nn
 from modeling_dsa.files.model_folder import load_as_saved
 from modeling_dsa.files.replacing import filled_folder
 from modeling_dsa.modeling_dsa import DSAPreTrainedModel
+from modeling_dsa.pooled_dsa import Pooled
 from modeling_dsa.poolings_dsa import POOLINGS
 from modeling_dsa.prediction.logits import score_function
 
 from .layers import (
+    LAID_OUT_POOLINGS,
     ONNX_ENCODERS,
     PACKED_ENCODERS,
     PACKED_POOLINGS,
     RectangleDynamicSelfAttention,
     RectangleWordShortcut,
 )
-from .packing import pack_for_onnx
+from .packing import RectanglePacking, pack_for_onnx
 from .quantization import quantize as quantize_file
 from .session import FILE, INPUTS, METADATA, QUANTIZED_FILE, Arrays
 from .weights import weights_hash
@@ -48,9 +50,12 @@ def export_onnx(
 
     Inputs are `input_ids`, `attention_mask` and `token_type_ids`, int64 of any (batch, tokens) from (1, 1); a file is
     equal to the model at all of them. Outputs are `pooler_output` (batch, m * d_o), `second_pooler_output` where the
-    model reads pairs, and first of all `logits` (batch, num_labels) of a classifier. The metadata tell the classes, how
-    logits become their probabilities, the model's name, and the hash of the weights: [`OnnxModel`] refuses the file in
-    a folder that holds other weights. No sentence sees its batch, in the int8 file either.
+    model reads pairs, and first of all `logits` (batch, num_labels) of a classifier. Last comes `attention`, where the
+    graph has its weights at hand (single DSA and static attention for instance, and no model with an LSTM): those of
+    the last iteration over the tokens of each sentence, 0 behind its end, (sentences, heads, tokens of the longest
+    sentence); of pairs the two sentences follow each other. The metadata tell the classes, how logits become their
+    probabilities, the model's name, and the hash of the weights: [`OnnxModel`] refuses the file in a folder that holds
+    other weights. No sentence sees its batch, in the int8 file either.
 
     Args:
         model: A model or classifier, or the folder or Hub id of one. It is not changed.
@@ -111,26 +116,36 @@ class _Served(nn.Module):
                 base.shortcut = RectangleWordShortcut(base.shortcut)
         base._normalize = lambda encoded: _normalize(encoded) * config.token_norm
         self.vectors: list[Tensor] = []
+        self.attention: list[Tensor] = []
         # A classifier does not return the vectors that it reads.
         base.register_forward_hook(self._keep)
+        self.has_attention = config.encoder in PACKED_ENCODERS and config.pooling in LAID_OUT_POOLINGS
+        if self.has_attention:
+            base.pooling.register_forward_hook(self._keep_attention)
         self.is_classifier = base is not self.model
 
     def _keep(self, _module: nn.Module, _inputs: Any, outputs: Any) -> None:
         vectors = (outputs.pooler_output, outputs.second_pooler_output)
         self.vectors = [vector for vector in vectors if vector is not None]
 
+    def _keep_attention(self, _pooling: nn.Module, _inputs: Any, pooled: Pooled) -> None:
+        packing = cast(RectanglePacking, pooled.packing)
+        last = pooled.attentions[-1]  # (U, heads, longest), or packed (heads, N)
+        self.attention = [last if last.ndim == 3 else packing.lay_out(last.t()).transpose(1, 2)]
+
     def forward(self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor) -> tuple[Tensor, ...]:
         """(batch, tokens) three times -> the outputs by `output_names`"""
         # Only the encoder knows this option; a classifier sets it itself.
         options = {} if self.is_classifier else {"output_tokens": False}
         outputs = self.model(input_ids, attention_mask, token_type_ids, return_dict=True, **options)
-        return (*([outputs.logits] if self.is_classifier else []), *self.vectors)
+        return (*([outputs.logits] if self.is_classifier else []), *self.vectors, *self.attention)
 
     @property
     def output_names(self) -> list[str]:
         """Names of the outputs, in order."""
         second = ["second_pooler_output"] if self.model.config.sentences_per_example == 2 else []
-        return [*(["logits"] if self.is_classifier else []), "pooler_output", *second]
+        attention = ["attention"] if self.has_attention else []
+        return [*(["logits"] if self.is_classifier else []), "pooler_output", *second, *attention]
 
 
 def _normalize(tokens: Tensor) -> Tensor:
@@ -211,7 +226,11 @@ def _compare(model: DSAPreTrainedModel, file: Path) -> Iterator[tuple[str, tuple
 
 def _outputs(model: DSAPreTrainedModel, batch: dict[str, Tensor]) -> dict[str, Tensor]:
     """A model's outputs by the names that they have in a file."""
-    outputs = dict(model.base_model(**batch))
+    outputs = dict(model.base_model(**batch, output_attentions=True))
+    if outputs.get("attentions"):
+        index, packing = pack_for_onnx(model.config, *(batch[name] for name in INPUTS))
+        by_token = outputs["attentions"][-1].transpose(1, 2).flatten(0, 1)  # (batch * tokens, heads)
+        outputs["attention"] = packing.lay_out(by_token[index]).transpose(1, 2)
     return outputs if model.base_model is model else outputs | {"logits": model(**batch).logits}
 
 

@@ -152,7 +152,7 @@ class RectangleDynamicSelfAttention(nn.Module):
         self.own = nn.Parameter(own, requires_grad=False)  # (m, m * d_o)
 
     def forward(self, tokens: Tensor, packing: RectanglePacking, *_: Any) -> Pooled:
-        """(N, d_c) -> vectors (1, U, m * d_o); attention weights are not returned."""
+        """(N, d_c) -> vectors (1, U, m * d_o), and the last weights as rectangles, (U, heads, longest)."""
         shape = packing.inside.shape  # (U, longest)
         values = F.linear(packing.lay_out(tokens).flatten(0, 1), self.weight, self.bias)
         values = F.leaky_relu(values, self.negative_slope).unflatten(0, shape)  # (U, longest, m * d_o)
@@ -163,8 +163,9 @@ class RectangleDynamicSelfAttention(nn.Module):
         logits = (inside - 1) * -NEVER  # (U, 1, longest)
         for _iteration in range(self.iterations - 1):
             logits = logits + (self.own * self.scale * vectors[:, None]) @ values.transpose(1, 2)  # (U, m, longest)
-            vectors = ((logits.softmax(2) * inside @ values) * self.own).sum(1).tanh()
-        return Pooled(vectors[None], [], packing)
+            weights = logits.softmax(2) * inside  # (U, m, longest)
+            vectors = ((weights @ values) * self.own).sum(1).tanh()
+        return Pooled(vectors[None], [weights], packing)
 
 
 class RectangleWordShortcut(nn.Module):
@@ -192,3 +193,5 @@ ONNX_ENCODERS: dict[str, type[nn.Module]] = {
 # What reads no rectangles of the model's own packing, so that `RectanglePacking` can take its place.
 PACKED_ENCODERS = ("none", "dense_cnn", "kim_cnn")
 PACKED_POOLINGS = ("mean", "max", "static", "structured", "dynamic", "inner")
+# Of these, those whose weights the graph has at hand as rectangles, or nearly so.
+LAID_OUT_POOLINGS = ("mean", "static", "structured", "dynamic", "inner")

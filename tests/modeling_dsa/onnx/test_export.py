@@ -28,7 +28,7 @@ from modeling_dsa import DSAForNLI, DSAForSequenceClassification, DSAPreTrainedM
 from modeling_dsa.cli.main import main
 from modeling_dsa.onnx import quantization
 from modeling_dsa.onnx.export import export_onnx
-from modeling_dsa.onnx.layers import ONNX_ENCODERS
+from modeling_dsa.onnx.layers import LAID_OUT_POOLINGS, ONNX_ENCODERS, PACKED_ENCODERS
 from modeling_dsa.onnx.weights import weights_hash
 from modeling_dsa.packing_dsa import Packing
 
@@ -39,6 +39,7 @@ SYSTEMS: dict[str, dict[str, Any]] = {
     **GRAPH_CASES,
     **PROJECTION_CASES,
 }
+PAIR_OUTPUTS = ["logits", "pooler_output", "second_pooler_output", "attention"]
 ROWS = [
     ([5, 6, 7, 8, 9], [10, 11]),
     ([12], [13]),
@@ -82,10 +83,31 @@ def run(file: Path, batch: dict[str, Tensor]) -> dict[str, npt.NDArray[Any]]:
 
 @torch.no_grad()
 def expected(model: DSAPreTrainedModel, batch: dict[str, Tensor]) -> dict[str, npt.NDArray[Any]]:
-    outputs = dict(model.base_model(**batch))
+    outputs = dict(model.base_model(**batch, output_attentions=True))
+    attentions = outputs.pop("attentions", None)
     if model.base_model is not model:
         outputs["logits"] = model(**batch).logits
-    return {name: value.numpy() for name, value in outputs.items()}
+    found = {name: value.numpy() for name, value in outputs.items()}
+    return found | {"attention": by_sentence(model, batch, attentions[-1].numpy())} if attentions else found
+
+
+def by_sentence(
+    model: DSAPreTrainedModel, batch: dict[str, Tensor], weights: npt.NDArray[Any]
+) -> npt.NDArray[np.float32]:
+    """(batch, heads, tokens) -> (sentences, heads, tokens of the longest sentence)"""
+    sentences = []
+    for ids, mask, of_example in zip(
+        batch["input_ids"].tolist(), batch["attention_mask"].tolist(), weights, strict=True
+    ):
+        tokens = [index for index, real in enumerate(mask) if real and ids[index] != SEP]
+        if model.config.sentences_per_example == 2:
+            separator = ids.index(SEP)
+            parts = [[token for token in tokens if (token > separator) == second] for second in (False, True)]
+        else:
+            parts = [tokens]
+        sentences += [of_example[:, part[: model.config.max_sentence_tokens]] for part in parts]
+    longest = max(1, *(sentence.shape[1] for sentence in sentences))
+    return np.stack([np.pad(sentence, ((0, 0), (0, longest - sentence.shape[1]))) for sentence in sentences])
 
 
 def assert_equal(file: Path, model: DSAPreTrainedModel, names: list[str]) -> None:
@@ -100,7 +122,7 @@ def assert_equal(file: Path, model: DSAPreTrainedModel, names: list[str]) -> Non
 def test_a_file_is_equal_to_the_model(exported: Saved) -> None:
     folder = exported.folder / "onnx"
     assert sorted(path.name for path in folder.iterdir()) == ["model.onnx", "model_quantized.onnx"]
-    assert_equal(folder / "model.onnx", exported.model, ["logits", "pooler_output", "second_pooler_output"])
+    assert_equal(folder / "model.onnx", exported.model, PAIR_OUTPUTS)
 
 
 @pytest.mark.slow
@@ -111,8 +133,10 @@ def test_a_file_is_equal_to_the_model(exported: Saved) -> None:
 def test_every_system(system: str, per_row: int, tmp_path: Path) -> None:
     model = model_of(system, per_row=per_row)
     second = ["second_pooler_output"] if per_row == 2 else []
+    config = model.config
+    has_attention = config.encoder in PACKED_ENCODERS and config.pooling in LAID_OUT_POOLINGS
     (file,) = export_onnx(model, tmp_path)
-    assert_equal(file, model, ["logits", "pooler_output", *second])
+    assert_equal(file, model, ["logits", "pooler_output", *second, *(["attention"] if has_attention else [])])
 
 
 def test_a_file_says_what_it_is_and_not_where_it_was_made(exported: Saved) -> None:
@@ -207,7 +231,7 @@ def test_the_command_writes_into_the_folder(tmp_path: Path, caplog: pytest.LogCa
     assert main(["onnx", str(tmp_path), "--int8"]) == 0
     assert {path.name for path in tmp_path.iterdir()} == before | {"onnx"}
     assert {path.name for path in (tmp_path / "onnx").iterdir()} == {"model.onnx", "model_quantized.onnx"}
-    assert_equal(tmp_path / "onnx" / "model.onnx", model, ["logits", "pooler_output", "second_pooler_output"])
+    assert_equal(tmp_path / "onnx" / "model.onnx", model, PAIR_OUTPUTS)
     torch.testing.assert_close(model.state_dict(), old, rtol=0, atol=0)
     assert main(["onnx", str(tmp_path)]) == 2
     assert "onnx/model.onnx is there already: give --overwrite to replace it." in caplog.text
