@@ -3,13 +3,14 @@
 import argparse
 import logging
 import sys
+from pathlib import Path
 from typing import Any
 
 from modeling_dsa.batching_dsa import BATCH_SIZE, DTYPES
 from modeling_dsa.encoding.vector_files import SHARD_SIZE
 from modeling_dsa.files.loading import load_part
 from modeling_dsa.files.model_folder import read_config
-from modeling_dsa.files.remote_paths import check_writable, parse_path
+from modeling_dsa.files.remote_paths import AnyPath, check_writable, parse_path
 
 from .numbers import whole_number
 
@@ -80,6 +81,7 @@ def run(arguments: argparse.Namespace) -> int:
     process = Process.from_environment()
     check_output(output, arguments.overwrite, process)
     check_writable(output)
+    _refuse_input_in(output, arguments.input)
     source = open_sentences(arguments.input, arguments.text_column, arguments.split)
     read_config(arguments.model)
     encoder = load_part("model", arguments.model, SentenceEncoder.from_pretrained)
@@ -102,3 +104,12 @@ def run(arguments: argparse.Namespace) -> int:
     part = f"process {process.rank}'s part of the " if process.count > 1 else "the "
     logger.info(f"{output} holds {part}vectors of {rows:,} sentences, {encoder.width} numbers each.")
     return 0
+
+
+def _refuse_input_in(output: AnyPath, name: str) -> None:
+    """Refuse an input where shards are written, and older ones removed."""
+    given = parse_path(name)
+    if isinstance(output, Path) and isinstance(given, Path) and given.exists() and output.is_dir():
+        folder, place = output.resolve(), given.resolve()
+        if place == folder or folder in place.parents:
+            raise ValueError(f"{given} is in {output}, where the vectors go: give another folder for them.")

@@ -86,6 +86,11 @@ def run(arguments: argparse.Namespace) -> int:
         raise ValueError("There is nothing to evaluate: give files with --similarity, --probe or --labelled.")
     if any(len(files) > 3 for files in arguments.probe):
         raise ValueError("--probe takes up to three files, TRAIN VALIDATION TEST: give it once for each task.")
+    for files in arguments.probe:
+        if len({path.resolve() for path in files}) < len(files):
+            raise ValueError(
+                f"--probe has {files[-1]} twice: a probe is tested on other examples than it is trained on."
+            )
     with optional_packages("Evaluation", "evaluation", "matplotlib", "scipy", "sklearn"):
         from modeling_dsa.evaluation import card, models, probes, report, similarity
     from modeling_dsa.files.card_sections import read_card, write_card

@@ -97,6 +97,10 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _output_format(output: Path | None, chosen: str | None) -> str:
     by_extension = None if output is None else output.suffix.lower().removeprefix(".")
+    if output is not None and output.is_dir():
+        raise ValueError(f"{output} is a folder: give the name of a file.")
+    if by_extension == "gz" or (by_extension and chosen is None and by_extension not in FORMATS):
+        raise ValueError(f"{output} would hold no .{by_extension}: give a name in .jsonl or .csv, or a --format.")
     if chosen is not None and by_extension in FORMATS and by_extension != chosen:
         raise ValueError(f"{output} would hold {chosen}, which its extension denies: give another name or --format.")
     return chosen or (by_extension if by_extension in FORMATS else FORMATS[0])

@@ -123,7 +123,7 @@ def encode_bulk(
 
     Raises:
         ValueError: As in [`check_output`], the folder holds vectors of something else or gets them meanwhile, the data
-            are broken, or several processes would read standard input.
+            are broken or change meanwhile, or several processes would read standard input.
     """
     check_output(output, options.overwrite, process)
     if process.count > 1 and source.name == STANDARD_INPUT:
@@ -131,7 +131,9 @@ def encode_bulk(
     if output.suffix == ".npy":
         output.parent.mkdir(parents=True, exist_ok=True)
         with _progress(source, process) as bar, write_npy(output, options.dtype, encoder.width) as append:
-            return _encode(encoder, source.read(), options, append, bar)
+            rows = _encode(encoder, source.read(), options, append, bar)
+            source.require_unchanged()
+            return rows
     output.mkdir(parents=True, exist_ok=True)
     run = _check_or_write_manifest(output, _manifest(encoder, source, options), options.overwrite)
     with _progress(source, process) as bar:
@@ -167,10 +169,12 @@ def _encode_shards(
             _require_own(folder, run)
             with write_parquet(path, options.dtype, encoder.width, rows, run) as append:
                 rows += _encode(encoder, shard, options, append, bar)
+                source.require_unchanged()
         else:
             skipped = sum(1 for _ in shard)
             rows += skipped
             bar.update(skipped)
+    source.require_unchanged()
     for path in folder.glob("vectors-*.parquet"):  # of a longer input, which this one replaces
         found = re.fullmatch(r"vectors-(\d{6,})\.parquet", path.name)
         if found and int(found[1]) >= number:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from modeling_dsa.files.columns import is_no_name
-from modeling_dsa.files.hashing import file_hash
+from modeling_dsa.files.hashing import file_hash, require_hash
 from modeling_dsa.files.remote_paths import AnyPath, parse_path
 from modeling_dsa.files.text_files import file_extension, open_parquet, read_lines, read_rows, read_standard_input
 
@@ -29,12 +29,14 @@ class SentenceSource:
             is another one each time.
         count: How many sentences there are, where that can be known without reading them.
         read: Reads them one after another; a mistake in the data is a ValueError then.
+        require_unchanged: Raises a ValueError where the file is no longer the one that has the fingerprint.
     """
 
     name: str
     fingerprint: dict[str, Any]
     count: int | None
     read: Callable[[], Iterator[str]]
+    require_unchanged: Callable[[], None] = lambda: None
 
 
 def open_sentences(source: str, column: str | None = None, split: str | None = None) -> SentenceSource:
@@ -88,7 +90,7 @@ def _is_data_set(source: str, path: Path) -> bool:
 
 
 def _open_file(path: AnyPath, column: str | None) -> SentenceSource:
-    count = None
+    count, stamp = None, _stamp(path)
     if file_extension(path) == ".parquet":
         with open_parquet(path) as table:
             column, count = _choose_column(str(path), column, table.schema_arrow.names), table.metadata.num_rows
@@ -103,8 +105,28 @@ def _open_file(path: AnyPath, column: str | None) -> SentenceSource:
         column = (column or COLUMN) if first is None else _choose_column(str(path), column, columns)
     sentences = partial(_file_sentences, path, column)
     next(sentences(), None)  # a mistake that can be told at once
-    fingerprint = {"sha256": file_hash(path), "column": column}
-    return SentenceSource(str(path), fingerprint, count, sentences)
+    sha256 = file_hash(path)
+    return SentenceSource(
+        str(path),
+        {"sha256": sha256, "column": column},
+        count,
+        sentences,
+        partial(_require_unchanged, path, stamp, sha256),
+    )
+
+
+def _stamp(path: AnyPath) -> object:
+    """What a write to a file changes, and other things may change, too."""
+    if isinstance(path, Path):
+        status = path.stat()
+        return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+    path.fs.invalidate_cache()  # it remembers what it was told before
+    return path.fs.ukey(path.path)
+
+
+def _require_unchanged(path: AnyPath, stamp: object, sha256: str) -> None:
+    if not path.exists() or _stamp(path) != stamp:
+        require_hash(path, sha256)
 
 
 def _file_sentences(path: AnyPath, column: str | None) -> Iterator[str]:

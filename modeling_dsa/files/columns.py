@@ -65,8 +65,8 @@ def find_columns(
         label_names: How else it may be called.
 
     Raises:
-        ValueError: A column that was given is not there, or the names leave a doubt. The message says which option
-            names the column.
+        ValueError: A column that was given is not there or is given twice, or the names leave a doubt. The message
+            says which option names the column.
     """
     rows = [row for _, row in itertools.islice(table.read(None), _LOOKED_AT)]
     if not rows:
@@ -75,6 +75,8 @@ def find_columns(
     for column in (*(texts or ()), *([label] if label else [])):
         if column not in columns:
             raise ValueError(f"{table.name} has no column {column!r}: it has {_list(columns)}")
+    if texts and len(set(texts)) < len(texts):
+        raise ValueError(f"--text_column names the column {texts[0]!r} twice: name the other one, too.")
     label = label or _label_column([column for column in columns if column not in (texts or ())], table, label_names)
     found = tuple(texts) if texts else _text_columns([column for column in columns if column != label], rows, table)
     if label in found:

@@ -161,9 +161,22 @@ def _lines(path: AnyPath) -> Iterator[str]:
 def _decoded(name: str, lines: Iterable[bytes]) -> Iterator[str]:
     for number, line in enumerate(lines, 1):
         try:
-            yield line.decode("utf-8-sig" if number == 1 else "utf-8")
+            text = line.decode("utf-8-sig" if number == 1 else "utf-8")
         except UnicodeDecodeError as error:
             raise ValueError(f"{name}, line {number} is not UTF-8: save it as UTF-8.") from error
+        if number == 1:
+            _refuse_other_lines(name, text)
+        yield text
+
+
+def _refuse_other_lines(name: str, first: str) -> None:
+    """Refuse what would be read as UTF-8, but as other lines than were meant."""
+    if "\0" in first:
+        raise ValueError(f"{name}, line 1 holds a zero byte, as UTF-16 and files of programs do: save it as UTF-8.")
+    if "\r" in first.rstrip("\r\n"):
+        raise ValueError(
+            f"{name}, line 1 holds a carriage return that ends no line, as in files of old Macs: end lines with \\n."
+        )
 
 
 def _json_rows(path: AnyPath, columns: Sequence[str] | None) -> Rows:

@@ -3,7 +3,7 @@
 import logging
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -98,20 +98,22 @@ def push_folder(
         widget: Id of the model's static Space, which the pushed card then leads to.
 
     Raises:
-        ValueError: The folder holds no model of this family, or `repo_id` cannot be one.
+        ValueError: The folder holds no model of this family, a link that leads out of it, or what is no file, or
+            `repo_id` cannot be one.
         FileNotFoundError: The folder has no config.json.
         NotPushedError: The Hub refused or could not be reached, or this machine failed, with a full disk for instance.
     """
-    if not folder.is_dir() or not any(folder.glob("model*.safetensors")):
+    if not folder.is_dir() or not any(path.is_file() for path in folder.glob("model*.safetensors")):
         raise ValueError(f"{folder} holds no saved model: give a folder with config.json and model.safetensors.")
     read_config(folder)
     validate(repo_id)
+    names = _names(folder)
     try:
         full_id = open_repository(repo_id, private=private, revision=revision)
         # Not upload_folder, which makes several commits of many or large files.
         return _retried(
             lambda: HfApi().create_commit(
-                full_id, _additions(folder, full_id, widget), commit_message=commit_message, revision=revision
+                full_id, _additions(folder, names, full_id, widget), commit_message=commit_message, revision=revision
             )
         )
     # ValueError: README.md has metadata that the Hub refuses; RuntimeError: an upload of weights failed.
@@ -155,11 +157,33 @@ def push_static_space(folder: Path, repo_id: str, *, private: bool | None = None
         raise NotPushedError(reason(error), "The widget", repo_id, remedy) from error
 
 
-def _additions(folder: Path, repo_id: str, widget: str | None) -> list[CommitOperationAdd]:
-    names = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
+def _names(folder: Path) -> list[str]:
+    """The files that go to the Hub.
+
+    Raises:
+        ValueError: One of them lies outside the folder, or is a pipe, a device or nothing.
+    """
+    paths = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if not _is_real_folder(path)}
+    names: list[str] = sorted(filter_repo_objects(paths, ignore_patterns=list(LEFT_OUT)))
+    root = folder.resolve()
+    homes = (root, root.parents[1] / "blobs") if len(root.parents) > 1 else (root,)  # as the Hub's cache links
+    for name in names:
+        target = paths[name].resolve()
+        if not any(target.is_relative_to(home) for home in homes):
+            raise ValueError(f"{paths[name]} is a link to {target}, outside the model's folder: copy it there.")
+        if not target.is_file():
+            raise ValueError(f"{paths[name]} is no regular file: remove it.")
+    return names
+
+
+def _is_real_folder(path: Path) -> bool:
+    return path.is_dir() and not path.is_symlink()
+
+
+def _additions(folder: Path, names: Sequence[str], repo_id: str, widget: str | None) -> list[CommitOperationAdd]:
     return [
         CommitOperationAdd(name, _named_card(folder / name, repo_id, widget) if name == CARD else folder / name)
-        for name in filter_repo_objects(names, ignore_patterns=list(LEFT_OUT))
+        for name in names
     ]
 
 

@@ -41,6 +41,8 @@ def open_texts(source: str, text_pair: str | None, columns: Sequence[str], *, pa
     if len(columns) not in (0, 1 + pairs):
         wanted = "pairs of texts: name two columns" if pairs else "single texts: name one column"
         raise ValueError(f"The model reads {wanted} with --text_column.")
+    if len(set(columns)) < len(columns):
+        raise ValueError(f"--text_column names the column {columns[0]!r} twice: name the other one, too.")
     if is_file:
         texts = _file_texts(Path(source), columns, pairs=pairs)
     elif source == STANDARD_INPUT:
@@ -55,7 +57,7 @@ def open_texts(source: str, text_pair: str | None, columns: Sequence[str], *, pa
 
 def _names_file(source: str) -> bool:
     try:
-        if Path(source).exists():
+        if source and Path(source).exists():
             return True
         file_extension(Path(source))
     except (OSError, ValueError):  # a text that is too long for a name, or has no extension

@@ -92,7 +92,9 @@ class Sentences:
 
     def _examples(self) -> Iterator[tuple[str, ...]]:
         columns = zip(*(source.read() for source in self._sources), strict=True)
-        return itertools.islice(columns, self._limit)
+        yield from itertools.islice(columns, self._limit)
+        for source in self._sources:
+            source.require_unchanged()
 
 
 def _with_length(sentence: str) -> bytes:

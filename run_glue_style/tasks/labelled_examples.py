@@ -12,7 +12,7 @@ from typing import TypeAlias
 from datasets import ClassLabel, Dataset, DatasetDict, Features, Value, load_dataset
 from datasets.exceptions import DatasetGenerationError
 
-from modeling_dsa.files.hashing import file_hash
+from modeling_dsa.files.hashing import file_hash, require_hash
 from modeling_dsa.files.tables import Table, file_table, name_classes, with_class_names
 from modeling_dsa.files.text_files import Row, Rows, file_extension, open_parquet
 
@@ -211,14 +211,19 @@ def existing_file(split: str, path: Path) -> Path:
     return path
 
 
-def _read_examples(path: Path, form: ExampleFormat, reader: Reader | None, sha256: str) -> Iterator[Row]:  # noqa: ARG001
-    """Yield the examples of a file; `sha256` only makes the key under which `datasets` keeps them."""
+def _read_examples(path: Path, form: ExampleFormat, reader: Reader | None, sha256: str) -> Iterator[Row]:
+    """Yield the examples of a file; `sha256` is of its contents, and makes the key under which `datasets` keeps them.
+
+    Raises:
+        ValueError: They have changed meanwhile.
+    """
     empty = True
     for location, row in _needed_rows(path, form) if reader is None else reader(path):
         empty = False
         yield form.convert(row, location)
     if empty:
         raise ValueError(f"{path}: the file holds no rows")
+    require_hash(path, sha256)
 
 
 def _needed_rows(path: Path, form: ExampleFormat) -> Rows:

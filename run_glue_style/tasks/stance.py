@@ -17,7 +17,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from sklearn.model_selection import StratifiedGroupKFold
 
-from modeling_dsa.files.hashing import file_hash
+from modeling_dsa.files.hashing import file_hash, require_hash
 from modeling_dsa.files.text_files import Rows, read_rows
 
 from .distinct_texts import Indices, distinct_texts
@@ -221,8 +221,8 @@ def _load(split: str, files: StanceFiles) -> Dataset:
     return load_file(split, files.stances, STANCE, reader)
 
 
-def _read_pairs(stances: Path, bodies: Path, sha256: str) -> Rows:  # noqa: ARG001
-    """Yield the rows of two files; `sha256` only makes the key under which `datasets` keeps them."""
+def _read_pairs(stances: Path, bodies: Path, sha256: str) -> Rows:
+    """Yield the rows of two files; `sha256`, of the second, makes the key under which `datasets` keeps them."""
     texts: dict[str, str] = {}
     for location, row in read_rows(bodies, ("Body ID", "articleBody")):
         body_id, text = row["Body ID"], row["articleBody"]
@@ -230,6 +230,7 @@ def _read_pairs(stances: Path, bodies: Path, sha256: str) -> Rows:  # noqa: ARG0
             raise ValueError(
                 f"{location}: the body {body_id!r} stands there again with another text: remove one of them."
             )
+    require_hash(bodies, sha256)
     for location, row in read_rows(stances, ("Headline", "Body ID", "Stance")):
         body_id = row["Body ID"]
         if body_id not in texts:

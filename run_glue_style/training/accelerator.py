@@ -1,7 +1,11 @@
 """The accelerator of a run, and the seeds that its processes derive from the run's."""
 
 import importlib.util
+import logging
 import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +14,9 @@ from accelerate.utils import DataLoaderConfiguration
 
 from .recipe import RunArguments
 
+logger = logging.getLogger(__name__)
+
+LONGEST_MEETING = 300.0  # seconds; torch waits half an hour for a process that died before it came, and so do its GPUs
 # torchrun, a step of SLURM, and three MPIs
 _COUNTS = ("WORLD_SIZE", "SLURM_STEP_NUM_TASKS", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MV2_COMM_WORLD_SIZE")
 
@@ -26,16 +33,17 @@ def make_accelerator(run: RunArguments, output_dir: Path) -> Accelerator:
         tracker = "tensorboard" if _is_installed("tensorboard") else "none"
     elif tracker != "none" and not _is_installed(tracker):
         raise ValueError(f"--report_to {tracker} needs the package {tracker}, which is not installed.")
-    accelerator = Accelerator(
-        cpu=run.cpu,
-        mixed_precision=run.mixed_precision,
-        # The order of an epoch is a function of the seed and the epoch's number, so that a resumed run finds it again.
-        # accelerate adds the two up: derived seeds keep the orders of neighbouring seeds apart.
-        dataloader_config=DataLoaderConfiguration(use_seedable_sampler=True, data_seed=derived_seed(run.seed) >> 2),
-        log_with=None if tracker == "none" else tracker,
-        project_dir=str(output_dir),
-    )
     world = _started_processes()
+    with _bounded_meeting(world):
+        accelerator = Accelerator(
+            cpu=run.cpu,
+            mixed_precision=run.mixed_precision,
+            # The order of an epoch is a function of the seed and the epoch's number, so that a resumed run finds it
+            # again. accelerate adds the two up: derived seeds keep the orders of neighbouring seeds apart.
+            dataloader_config=DataLoaderConfiguration(use_seedable_sampler=True, data_seed=derived_seed(run.seed) >> 2),
+            log_with=None if tracker == "none" else tracker,
+            project_dir=str(output_dir),
+        )
     if world > accelerator.num_processes:
         raise ValueError(
             f"The launcher started {world} processes, but accelerate sees {accelerator.num_processes}: each would "
@@ -47,6 +55,30 @@ def make_accelerator(run: RunArguments, output_dir: Path) -> Accelerator:
     if accelerator.mixed_precision == "fp16" and accelerator.device.type == "cpu":
         raise ValueError("--mixed_precision fp16 needs a GPU; a CPU computes with no or bf16.")
     return accelerator
+
+
+@contextmanager
+def _bounded_meeting(processes: int) -> Iterator[None]:
+    """End this process where the others of its run do not come.
+
+    torch has one limit for the meeting and for all that follows, where a process may well compute for longer alone.
+    """
+
+    def leave() -> None:
+        logger.error(
+            f"error: Of {processes} processes not all have come within {LONGEST_MEETING:g} seconds: look why one died, "
+            "and start all again."
+        )
+        os._exit(1)  # the main thread is in torch, which nothing interrupts
+
+    timer = threading.Timer(LONGEST_MEETING, leave)
+    timer.daemon = True
+    if processes > 1:
+        timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def _started_processes() -> int:

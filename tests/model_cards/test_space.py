@@ -5,7 +5,10 @@ import io
 import json
 import re
 import sys
+import time
+import uuid
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
@@ -17,7 +20,7 @@ import httpx
 import numpy as np
 import pytest
 import torch
-from app import LARGEST_FILE
+from app import LARGEST_FILE, MOST_WAITING
 from huggingface_hub import RepoCard, SpaceCardData
 from PIL import Image
 from playwright.sync_api import Browser, Dialog, Page, expect
@@ -266,6 +269,61 @@ def test_what_would_go_round_the_bounds_is_refused(space: str) -> None:
     assert httpx.post(f"{space}gradio_api/upload", files=large, timeout=60).status_code == 413
     direct = httpx.post(f"{space}gradio_api/run/answer", json={"data": ["", "", "", None, None]}, timeout=60)
     assert direct.status_code == 404
+
+
+@pytest.mark.slow
+def test_many_clients_at_once_get_their_own_answers_or_hear_that_the_page_is_busy(
+    space: str, models: dict[str, Path]
+) -> None:
+    name = str(models["pairs"])
+    pairs = [("man " * (1 + index), "a dog " * (50 - index)) for index in range(50)]
+    expected = [read(*load_model(name), *pair).classes for pair in pairs]
+    endpoints = httpx.get(f"{space}config", timeout=60).json()["dependencies"]
+    answer = next(endpoint["id"] for endpoint in endpoints if endpoint["api_name"] == "answer")
+    seconds: list[float] = []
+
+    def ask(number: int) -> dict[str, float] | str:
+        started = time.perf_counter()
+        found = ask_space(space, answer, [name, *pairs[number % 50], None, None])
+        seconds.append(time.perf_counter() - started)
+        return found
+
+    def check(found: Sequence[dict[str, float] | str]) -> list[int]:
+        """Each answer is right; those who have none."""
+        answered = [number for number, shares in enumerate(found) if isinstance(shares, dict)]
+        for number in answered:
+            assert found[number] == pytest.approx(expected[number % 50], abs=1e-5)
+        refused = sorted({*range(len(found))} - {*answered})
+        for number in refused:
+            assert found[number] == f"Queue is full. Max size is {MOST_WAITING} and size is {MOST_WAITING}."
+        return refused
+
+    with ThreadPoolExecutor(200) as clients:
+        assert check(list(clients.map(ask, range(50)))) == []
+        refused = check(list(clients.map(ask, range(200))))
+        assert 0 < len(refused) <= 200 - MOST_WAITING
+    assert check([ask(0)]) == []
+    assert len(seconds) == 251
+    assert max(seconds) < 30
+    assert seconds[-1] < 5
+
+
+def ask_space(space: str, endpoint: int, values: Sequence[Any]) -> dict[str, float] | str:
+    """The classes that the page shows, or what it says instead."""
+    session = uuid.uuid4().hex
+    body = {"data": values, "fn_index": endpoint, "session_hash": session}
+    joined = httpx.post(f"{space}gradio_api/queue/join", json=body, timeout=60)
+    if joined.status_code == 503:
+        return str(joined.json()["detail"])
+    address = f"{space}gradio_api/queue/data?session_hash={session}"
+    with httpx.stream("GET", address, timeout=60) as events:
+        for line in events.iter_lines():
+            event = json.loads(line.removeprefix("data: ") or "{}")
+            if event.get("msg") == "process_completed":
+                updates = [update for update in event["output"]["data"] if isinstance(update, dict)]
+                (bars,) = [value for update in updates if "confidences" in (value := update.get("value") or ())]
+                return {bar["label"]: bar["confidence"] for bar in bars["confidences"]}
+    raise AssertionError("the page closed the line without an answer")
 
 
 # The page in a browser

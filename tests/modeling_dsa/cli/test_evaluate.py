@@ -122,6 +122,7 @@ def test_card_keeps_what_it_holds(folder: Path, tmp_path: Path) -> None:
     [
         ([], "There is nothing to evaluate: give files with --similarity, --probe or --labelled."),
         (["--probe", "a", "b", "c", "d"], "--probe takes up to three files"),
+        (["--probe", "a.csv", "./a.csv"], "--probe has a.csv twice"),
         (["--similarity", "no.csv"], "There is no file no.csv"),
         (["--similarity", "scores.tsv", "--card"], "has no README.md"),
         (["--labelled", "scores.tsv"], "the label '3' is unknown; it must be one of entailment"),

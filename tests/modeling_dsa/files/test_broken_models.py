@@ -1,6 +1,7 @@
 """A model whose files are broken is refused in one sentence, whatever loads it; nothing gives vectors from it."""
 
 import json
+import os
 import re
 import shutil
 from collections.abc import Callable
@@ -54,6 +55,16 @@ def lead_outside(folder: Path) -> None:
     (folder / "model.safetensors.index.json").write_text(json.dumps(index))
 
 
+def replace_by_pipe(folder: Path, name: str) -> None:
+    (folder / name).unlink()
+    os.mkfifo(folder / name)
+
+
+def replace_by_device(folder: Path, name: str) -> None:
+    (folder / name).unlink()
+    (folder / name).symlink_to("/dev/zero")
+
+
 DAMAGES: dict[str, tuple[Callable[[Path], None], str]] = {
     "missing": (lambda folder: change_weights(folder, lambda weights: weights.pop(WEIGHT)), f"lacks .*{WEIGHT}"),
     "NaN": (
@@ -79,6 +90,11 @@ DAMAGES: dict[str, tuple[Callable[[Path], None], str]] = {
     ),
     "endless layers": (lambda folder: change_config(folder, num_hidden_layers=10**7), "10,000 is the most"),
     "a pickle": (pickle_weights, "safetensors"),
+    "weights are a pipe": (lambda folder: replace_by_pipe(folder, "model.safetensors"), "no file named model.safe"),
+    "the tokenizer never ends": (
+        lambda folder: replace_by_device(folder, "tokenizer.json"),
+        "Couldn't instantiate the backend tokenizer",
+    ),
     "tokens beyond the table": (add_token, r"tokenizer has ids up to 1000000, but the model's word table \d+ rows"),
 }
 COMMANDS: dict[str, Callable[[Path, Path], list[str]]] = {

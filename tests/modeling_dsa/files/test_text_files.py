@@ -171,3 +171,20 @@ def test_broken_gzip_file(tmp_path: Path, content: bytes) -> None:
     path = write(tmp_path, "a.csv.gz", content)
     with pytest.raises(ValueError, match=re.escape(f"{path} is a broken gzip file (")):
         read_texts([path], ["text"])
+
+
+@pytest.mark.parametrize("name", ["a.txt", "a.tsv", "a.csv", "a.jsonl"])
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"text\rA man\rA dog\r", "carriage return that ends no line"),
+        ("text\nA man\n".encode("utf-16-le"), "zero byte"),
+        (b"PK\x03\x04\x14\x00", "zero byte"),
+    ],
+)
+def test_lines_that_are_none_are_refused(tmp_path: Path, name: str, content: bytes, message: str) -> None:
+    path = tmp_path / name
+    path.write_bytes(content)
+    for read in (read_lines, read_rows):
+        with pytest.raises(ValueError, match=f"line 1 holds a {message}"):
+            list(read(path))

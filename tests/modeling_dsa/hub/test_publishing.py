@@ -1,6 +1,7 @@
 """modeling_dsa.hub.publishing and `dsa push` against a loopback Hub."""
 
 import errno
+import os
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -77,6 +78,47 @@ def test_a_push_sends_the_whole_folder_in_one_commit_and_names_the_repository(
     assert push(folder, "org/dsa-snli", "--revision", "second") == 0
     assert files(hub, "org/dsa-snli", "second") >= pushed
     assert contents(folder) == before
+
+
+def test_nothing_from_outside_the_folder_is_pushed(
+    hub: LoopbackHub, folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    secret = folder.parent / "secret"
+    secret.mkdir()
+    (secret / "key").write_text("private")
+    link = folder / "notes.txt"
+    for target, message in (
+        (secret / "key", f"is a link to {secret / 'key'}, outside the model's folder: copy it there."),
+        (secret, f"is a link to {secret}, outside the model's folder: copy it there."),
+        (folder / "nothing", "is no regular file: remove it."),
+    ):
+        link.symlink_to(target)
+        assert push(folder, "ada/mine") == 2
+        assert caplog.messages[-1] == f"error: {link} {message}"
+        link.unlink()
+    os.mkfifo(link)
+    assert push(folder, "ada/mine") == 2
+    link.unlink()
+    link.symlink_to("README.md")
+    assert push(folder, "ada/mine") == 0
+    assert git(hub, "ada/mine", "show", "main:notes.txt") == CARD
+
+
+def test_the_hubs_cache_is_pushed(hub: LoopbackHub, folder: Path) -> None:
+    snapshot, blobs = folder.parent / "snapshots" / "abc", folder.parent / "blobs"
+    for path in (snapshot, blobs):
+        path.mkdir(parents=True)
+    for path in [path for path in folder.iterdir() if path.is_file()]:
+        path.replace(blobs / path.name)
+        (snapshot / path.name).symlink_to(f"../../blobs/{path.name}")
+    assert push(snapshot, "ada/mine") == 0
+    assert "model.safetensors" in files(hub, "ada/mine")
+
+
+def test_weights_that_are_no_file_are_none(hub: LoopbackHub, folder: Path) -> None:
+    (folder / "model.safetensors").unlink()
+    os.mkfifo(folder / "model.safetensors")
+    assert push(folder, "ada/mine") == 2
 
 
 def test_a_card_never_gets_the_name_of_a_push_that_failed(hub: LoopbackHub, folder: Path) -> None:

@@ -17,7 +17,9 @@ import pyarrow.parquet
 import pytest
 from huggingface_hub import constants
 
+from modeling_dsa.files.hashing import file_hash
 from modeling_dsa.files.text_files import Rows, read_lines
+from run_glue_style.tasks import labelled_examples
 from run_glue_style.tasks.labelled_examples import ExampleFormat, load_file, load_files, load_hub
 from run_glue_style.tasks.labels import KnownClasses
 from run_glue_style.tasks.nli import LABEL_NAMES, NLI
@@ -224,6 +226,15 @@ def test_a_failed_file_can_be_fixed(tmp_path: Path) -> None:
             load(path)
     path.write_text(HEADER + "a,b,0\na,b,2\n")
     assert load(path)["label"][:] == [0, 2]
+
+
+def test_a_file_that_changes_while_it_is_read_is_not_cached(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text(HEADER + "a,b,0\n")
+    hashed = file_hash(path)
+    path.write_text(HEADER + "a,b,2\n")
+    with pytest.raises(ValueError, match=r"a\.csv has changed while it was read: start again when it is complete"):
+        list(labelled_examples._read_examples(path, NLI, None, hashed))
 
 
 @pytest.fixture

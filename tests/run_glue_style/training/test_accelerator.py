@@ -1,10 +1,15 @@
-"""run_glue_style.training.accelerator: what a launcher says of itself."""
+"""run_glue_style.training.accelerator: what a launcher says of itself, and processes that do not come."""
 
+import logging
+import multiprocessing
+import os
+import socket
 from pathlib import Path
 
 import pytest
 from accelerate.state import AcceleratorState, GradientState
 
+from run_glue_style.training import accelerator
 from run_glue_style.training.accelerator import make_accelerator
 from run_glue_style.training.recipe import RunArguments
 
@@ -17,3 +22,26 @@ def test_tasks_of_slurm_that_do_not_know_each_other_are_refused(
     monkeypatch.setenv("SLURM_STEP_NUM_TASKS", "4")
     with pytest.raises(ValueError, match="The launcher started 4 processes, but accelerate sees 1: each would train"):
         make_accelerator(RunArguments(output_dir=tmp_path, cpu=True, report_to="none"), tmp_path)
+
+
+def wait_alone(folder: Path, errors: Path) -> None:
+    logging.basicConfig(filename=errors, format="%(message)s", force=True)
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        port = found.getsockname()[1]
+    variables = {"RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1"}
+    os.environ |= variables | {"MASTER_PORT": str(port), "ACCELERATE_USE_CPU": "true"}
+    AcceleratorState._reset_state(reset_partial_state=True)
+    GradientState._reset_state()
+    accelerator.LONGEST_MEETING = 0.5
+    make_accelerator(RunArguments(output_dir=folder, cpu=True, report_to="none"), folder)
+
+
+def test_a_process_whose_others_never_come_ends_and_says_so(tmp_path: Path) -> None:
+    process = multiprocessing.get_context("fork").Process(target=wait_alone, args=(tmp_path, tmp_path / "errors"))
+    process.start()
+    process.join(60)
+    assert process.exitcode == 1
+    assert (tmp_path / "errors").read_text() == (
+        "error: Of 2 processes not all have come within 0.5 seconds: look why one died, and start all again.\n"
+    )
