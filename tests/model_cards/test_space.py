@@ -320,8 +320,8 @@ def ask_space(space: str, endpoint: int, values: Sequence[Any]) -> dict[str, flo
         for line in events.iter_lines():
             event = json.loads(line.removeprefix("data: ") or "{}")
             if event.get("msg") == "process_completed":
-                updates = [update for update in event["output"]["data"] if isinstance(update, dict)]
-                (bars,) = [value for update in updates if "confidences" in (value := update.get("value") or ())]
+                values = [shown.get("value") for shown in event["output"]["data"] if isinstance(shown, dict)]
+                (bars,) = [value for value in values if isinstance(value, dict) and "confidences" in value]
                 return {bar["label"]: bar["confidence"] for bar in bars["confidences"]}
     raise AssertionError("the page closed the line without an answer")
 

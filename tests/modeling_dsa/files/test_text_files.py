@@ -1,10 +1,12 @@
 """modeling_dsa.files.text_files: every format, and the location of each mistake."""
 
+import base64
 import gzip
 import json
 import os
 import re
 from pathlib import Path
+from typing import Any
 
 import pyarrow
 import pyarrow.parquet
@@ -188,3 +190,32 @@ def test_lines_that_are_none_are_refused(tmp_path: Path, name: str, content: byt
     for read in (read_lines, read_rows):
         with pytest.raises(ValueError, match=f"line 1 holds a {message}"):
             list(read(path))
+
+
+EVIL = {"ARROW:extension:name": "arrow.py_extension_type", "ARROW:extension:metadata": b"cposix\nmkdir\n(Vran\ntR."}
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        {"ARROW:schema": b"no schema"},
+        {"ARROW:schema": base64.b64encode(b"\xff" * 500)},
+        {"ARROW:schema": base64.b64encode(pyarrow.schema([("label", pyarrow.int64())]).serialize().to_pybytes())},
+        {
+            "ARROW:schema": base64.b64encode(
+                pyarrow.schema([pyarrow.field("text", pyarrow.string(), metadata=EVIL)]).serialize().to_pybytes()
+            )
+        },
+        {"huggingface": '{"info":' * 5000, "pandas": "{"},
+        {str(number): "x" for number in range(10_000)},
+    ],
+    ids=["no schema", "noise", "other columns", "a pickle", "nested", "many"],
+)
+def test_what_else_a_parquet_schema_says_changes_no_text(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, metadata: dict[str, Any]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    table = pyarrow.table({"text": ["A man", "A dog"]}).replace_schema_metadata(metadata)
+    pyarrow.parquet.write_table(table, "a.parquet", store_schema=False)
+    assert [row["text"] for _, row in read_rows(Path("a.parquet"))] == ["A man", "A dog"]
+    assert [path.name for path in tmp_path.iterdir()] == ["a.parquet"]
