@@ -304,7 +304,7 @@ def test_many_clients_at_once_get_their_own_answers_or_hear_that_the_page_is_bus
         assert 0 < len(refused) <= 200 - MOST_WAITING
     assert check([ask(0)]) == []
     assert len(seconds) == 251
-    assert max(seconds) < 30
+    assert max(seconds) < 60
     assert seconds[-1] < 5
 
 
