@@ -146,6 +146,18 @@ def test_the_reference_leaves_no_module_out() -> None:
     assert not {name for name in modules if not any(f"{name}.".startswith(f"{room}.") for room in shown)}
 
 
+def test_notebooks_hold_no_outputs_and_are_pages_of_the_site() -> None:
+    """The site runs them when it is built."""
+    notebooks = sorted((SITE / "tutorials").iterdir())
+    navigation = (ROOT / "docs" / "mkdocs.yml").read_text(encoding="utf-8")
+    assert {path.stem for path in notebooks} == set(re.findall(r"- tutorials/(\w+)\.md", navigation))
+    for path in notebooks:
+        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+        code = [cell for cell in cells if cell["cell_type"] == "code"]
+        assert code
+        assert not [cell for cell in code if cell["outputs"] or cell["execution_count"] is not None]
+
+
 @pytest.fixture(scope="module")
 def vectors(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The sample's vectors in an archive of several files, as GloVe's own is."""
