@@ -38,12 +38,12 @@ _WORDS_CSS = f"""
 .attention h3 {{ margin: 1.1rem 0 0.4rem; font-size: 1.05rem; font-weight: 650; }}
 .attention .head {{ display: flex; gap: 0.2rem 0.75rem; margin: 0.35rem 0; }}
 .attention .name {{ flex: none; width: 4.2rem; padding-top: 0.3rem; font-size: 0.8rem; }}
-.attention ol {{ display: flex; flex: 1; flex-wrap: wrap; gap: 0.3rem; min-width: 0; margin: 0; padding: 0;
+.attention .head ol {{ display: flex; flex: 1; flex-wrap: wrap; gap: 0.3rem; min-width: 0; margin: 0; padding: 0;
   list-style: none; }}
-.attention li {{ min-width: 3.3rem; max-width: 100%; margin: 0; padding: 0.2rem 0.5rem 0.15rem;
+.attention .head li {{ min-width: 3.3rem; max-width: 100%; margin: 0; padding: 0.2rem 0.5rem 0.15rem;
   box-sizing: border-box; border: 1px solid var(--edge); border-radius: 0.4rem; text-align: center;
   overflow-wrap: anywhere; }}
-.attention li.unknown, .attention .unknown-sample {{ border: 1px dashed var(--dashes); }}
+.attention .head li.unknown, .attention .unknown-sample {{ border: 1px dashed var(--dashes); }}
 .attention .weight {{ display: block; font-size: 0.75rem; font-variant-numeric: tabular-nums; direction: ltr; }}
 .attention .legend {{ display: flex; flex-wrap: wrap; align-items: center; gap: 0.3rem 0.5rem; margin: 0;
   font-size: 0.8rem; }}

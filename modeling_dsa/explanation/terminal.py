@@ -44,7 +44,9 @@ def explanation_text(texts: Mapping[str, TextAttention], scores: Scores | None) 
         scores: As for `explanation_renderable`.
     """
     written = io.StringIO()
-    Console(file=written, width=_WIDTH, color_system=None).print(explanation_renderable(texts, scores))
+    # In a notebook rich would show it at once, and write nothing.
+    console = Console(file=written, width=_WIDTH, color_system=None, force_jupyter=False)
+    console.print(explanation_renderable(texts, scores))
     return "\n".join(line.rstrip() for line in written.getvalue().splitlines())
 
 
