@@ -129,7 +129,7 @@ def test_a_compiled_model_predicts_the_same() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("changes", COMPILED.values(), ids=COMPILED.keys())
 def test_every_system_predicts_the_same_when_compiled(changes: dict[str, Any]) -> None:
-    check_prediction(model_of(changes), [*map(with_types, batches())], backend="aot_eager")
+    check_prediction(model_of(changes), [*map(with_types, batches()[1:])], backend="eager")
 
 
 @pytest.mark.slow

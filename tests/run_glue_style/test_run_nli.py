@@ -4,11 +4,9 @@ import csv
 import json
 import os
 import re
-import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,12 +19,10 @@ from safetensors.torch import load_file
 from small_runs import (
     SMALL_SIZES,
     Example,
-    as_arguments,
     logged_error,
     pairs,
     read_results,
     run_main,
-    same_tensors,
     write_pair_files,
 )
 from transformers import BertConfig
@@ -359,86 +355,6 @@ def test_a_model_of_another_family_is_refused(
     options = {name: value for name, value in one_update(files).items() if name.endswith("_file")}
     assert run_nli(options | {"model_name_or_path": tmp_path / "bert", "output_dir": tmp_path / "out"}) == 2
     assert "is a model of type 'bert': give one of type 'dsa'" in logged_error(caplog)
-
-
-def process_environment(**changes: str) -> dict[str, str]:
-    """The environment of a process of its own, without what another launcher left."""
-    return os.environ | {"HF_HUB_OFFLINE": "1"} | changes
-
-
-def start(folder: Path, *words: object, **changes: str) -> "subprocess.Popen[str]":
-    """Python with these words, in this folder."""
-    command = [sys.executable, *map(str, words)]
-    environment = process_environment(**changes)
-    return subprocess.Popen(
-        command, cwd=folder, env=environment, stderr=subprocess.PIPE, text=True, start_new_session=True
-    )
-
-
-def end(process: "subprocess.Popen[str]") -> str:
-    """What a process wrote to stderr; it must succeed."""
-    written = process.communicate()[1]
-    assert process.returncode == 0, written
-    return written
-
-
-LAUNCH = ("-m", "accelerate.commands.launch", "--num_machines", 1, "--mixed_precision", "no", "--dynamo_backend", "no")
-SCRIPT = REPOSITORY / "run_glue_style" / "run_nli.py"
-
-
-@pytest.mark.slow
-def test_script_trains_on_the_sample_from_a_checkout_that_is_not_installed(tmp_path: Path) -> None:
-    options = QUICK | {"max_train_samples": 128, "num_train_epochs": 1, "evaluations_per_epoch": 1}
-    written = end(start(tmp_path, *LAUNCH, "--num_processes", 1, "--cpu", SCRIPT, *as_arguments(options)))
-    results = read_results(tmp_path / "runs" / "dsa-single-snli")
-    assert results["data"]["validation"]["examples"] == 9842
-    assert results["data"]["test"]["examples"] == 9824
-    assert results["vectors"] == "glove.6B.100d.sample.zip"
-    assert "baseline on validation: static-cnn-snli" in written
-    assert "pipeline('text-classification', 'runs/dsa-single-snli')" in written
-
-
-def wait_for(found: Callable[[], object], process: "subprocess.Popen[str]") -> None:
-    while not found():
-        assert process.poll() is None, process.communicate()[1]
-        time.sleep(0.02)
-
-
-@pytest.mark.slow
-def test_killed_and_interrupted_process_goes_on_to_the_same_model(tmp_path: Path, files: dict[str, Any]) -> None:
-    options = LEARNING | files | {"average_decay": 0.9, "gradient_accumulation_steps": 2, "checkpointing_steps": 7}
-    options |= {"num_train_epochs": 60, "cpu": True}
-    words = {name: [SCRIPT, *as_arguments(options | {"output_dir": tmp_path / name})] for name in ("whole", "stopped")}
-    end(start(tmp_path, *words["whole"]))
-    checkpoints = tmp_path / "stopped" / "checkpoints"
-    for number, signal_number in ((1, signal.SIGKILL), (2, signal.SIGINT), (3, signal.SIGTERM)):
-        seen = set(checkpoints.glob("step-*"))
-        process = start(tmp_path, *words["stopped"])
-        wait_for(lambda seen=seen: len(set(checkpoints.glob("step-*")) - seen) >= 2, process)  # type: ignore[misc]
-        process.send_signal(signal_number)
-        written = process.communicate()[1]
-        assert process.returncode == (-9 if number == 1 else 130), written
-        assert ("Stopped; the checkpoint is written" in written) == (number > 1)
-        assert "Traceback" not in written
-        left = {path.name for path in (tmp_path / "stopped").iterdir()}
-        assert left - {".lock", ".lock-holder.json"} == {"checkpoints"}  # a killed process cannot remove its lock file
-        assert len(list(checkpoints.glob("step-*"))) <= 3 - (number > 1)  # a kill may fall between writing and deleting
-    assert "Resuming from" in end(start(tmp_path, *words["stopped"]))
-    whole, stopped = (read_results(tmp_path / name) for name in ("whole", "stopped"))
-    for results in (whole, stopped):
-        for varying in ("train_seconds", "total_seconds", "tokens_per_second", "command"):
-            del results[varying]
-    assert whole == stopped
-    weights = [load_file(tmp_path / name / "model.safetensors") for name in ("whole", "stopped")]
-    assert same_tensors(*weights)
-    assert not checkpoints.exists()
-
-
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        port: int = found.getsockname()[1]
-    return port
 
 
 def test_extra_files_add_pairs_to_the_training_split_alone(tmp_path: Path) -> None:

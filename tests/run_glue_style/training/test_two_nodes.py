@@ -14,7 +14,7 @@ import pytest
 from safetensors.torch import load_file
 from small_runs import SMALL_SIZES, as_arguments, read_results, same_tensors, write_pair_files
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("two nodes")]  # one run of two nodes serves all
+pytestmark = pytest.mark.slow
 REPOSITORY = Path(__file__).parents[3]
 SCRIPT = REPOSITORY / "run_glue_style" / "run_nli.py"
 CONFIGURATION = REPOSITORY / "configuration"
@@ -133,14 +133,12 @@ def test_two_nodes_train_to_the_weights_of_one_process_with_the_same_global_batc
 ) -> None:
     """Accumulated gradients, averaged weights, batch normalisation and an epoch's last, unequal shares included."""
     end(start(environment, *options_of(files, tmp_path, 1)))
-    results = read_results(two_nodes[0])
+    folder, written = two_nodes
+    results = read_results(folder)
     assert results["processes"] == 2
     assert results["steps"] == STEPS
-    assert_same_training(tmp_path, two_nodes[0])
-
-
-def test_only_the_first_node_writes(two_nodes: tuple[Path, list[str]]) -> None:
-    folder, written = two_nodes
+    assert_same_training(tmp_path, folder)
+    # Only the first node writes.
     assert "training: 100%" in written[0]
     assert "The model is in" in written[0]
     assert "training" not in written[1]
@@ -148,25 +146,6 @@ def test_only_the_first_node_writes(two_nodes: tuple[Path, list[str]]) -> None:
     assert len(list(folder.rglob("*tfevents*"))) == 1
     assert not list(folder.rglob(".*"))
     assert not (folder / "checkpoints").exists()
-
-
-def test_killed_node_ends_the_other_with_an_error_and_the_same_command_goes_on(
-    tmp_path: Path, files: dict[str, Any], environment: dict[str, str], two_nodes: tuple[Path, list[str]]
-) -> None:
-    script = [*options_of(files, tmp_path / "run", 2), "--checkpointing_steps", "1"]
-    nodes = start_nodes(environment, script)
-    wait_for_checkpoints(tmp_path / "run", 3, nodes)
-    launcher = psutil.Process(nodes[0].pid)
-    for process in [launcher, *launcher.children(recursive=True)]:
-        process.kill()
-    # gloo sees a closed connection at once, and the launcher ends within half a minute.
-    written = nodes[1].communicate(timeout=60)[1]
-    assert nodes[1].returncode == 1
-    assert re.search("Connection (closed|reset) by peer", written)
-    assert not (tmp_path / "run" / "all_results.json").exists()
-    written = "".join(end(*start_nodes(environment, script)))
-    assert "Resuming from" in written
-    assert same_tensors(weights(tmp_path / "run"), weights(two_nodes[0]))
 
 
 SRUN = """#!/bin/bash
@@ -196,13 +175,25 @@ def slurm(environment: dict[str, str], folder: Path) -> dict[str, str]:
     return environment | job | {"PATH": os.pathsep.join([str(folder), environment["PATH"]])}
 
 
-def test_slurm_job_trains_what_two_nodes_train(
+def test_killed_node_ends_the_other_with_an_error_and_a_slurm_job_goes_on(
     tmp_path: Path, files: dict[str, Any], environment: dict[str, str], two_nodes: tuple[Path, list[str]]
 ) -> None:
-    command = ["bash", str(CONFIGURATION / "slurm" / "train.sbatch"), *options_of(files, tmp_path / "run", 2)]
+    script = [*options_of(files, tmp_path / "run", 2), "--checkpointing_steps", "1"]
+    nodes = start_nodes(environment, script)
+    wait_for_checkpoints(tmp_path / "run", 3, nodes)
+    launcher = psutil.Process(nodes[0].pid)
+    for process in [launcher, *launcher.children(recursive=True)]:
+        process.kill()
+    # gloo sees a closed connection at once, and the launcher ends within half a minute.
+    written = nodes[1].communicate(timeout=60)[1]
+    assert nodes[1].returncode == 1
+    assert re.search("Connection (closed|reset) by peer", written)
+    assert not (tmp_path / "run" / "all_results.json").exists()
+    command = ["bash", str(CONFIGURATION / "slurm" / "train.sbatch"), *script]
     job = slurm(environment, tmp_path / "bin")
     done = subprocess.run(command, cwd=REPOSITORY, env=job, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
+    assert "Resuming from" in done.stderr
     assert read_results(tmp_path / "run")["processes"] == 2
     assert same_tensors(weights(tmp_path / "run"), weights(two_nodes[0]))
 
