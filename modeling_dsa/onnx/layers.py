@@ -165,6 +165,8 @@ class RectangleDynamicSelfAttention(nn.Module):
             logits = logits + (self.own * self.scale * vectors[:, None]) @ values.transpose(1, 2)  # (U, m, longest)
             weights = logits.softmax(2) * inside  # (U, m, longest)
             vectors = ((weights @ values) * self.own).sum(1).tanh()
+        if self.iterations == 1:
+            weights = weights.expand(-1, len(self.own), -1)
         return Pooled(vectors[None], [weights], packing)
 
 

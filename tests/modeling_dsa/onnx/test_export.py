@@ -36,6 +36,7 @@ SYSTEMS: dict[str, dict[str, Any]] = {
     "dynamic": {},
     "three heads": {"num_attention_heads": 3, "routing_iterations": 3, "pair_features": ["cosine", "product"]},
     "three words": {"max_sentence_tokens": 3},
+    "one iteration": {"num_attention_heads": 3, "routing_iterations": 1},
     **GRAPH_CASES,
     **PROJECTION_CASES,
 }
