@@ -47,7 +47,7 @@ SETTINGS = {
     "vsam-fnc1": "pairwise, variational",
 }
 LENGTHS = (100, 300, 1000, 3000, 6000, 10_000, 30_000, 100_000)
-QUICK_SETTINGS, QUICK_LENGTHS = ("self-attention-fnc1",), (1000, 4000)
+QUICK_SETTINGS, QUICK_LENGTHS = ("self-attention-fnc1",), (1000, 2000)
 FITTED_FROM = 1000
 EMBEDDING_SIZE = 100
 VOCABULARY = 10_000

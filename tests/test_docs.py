@@ -58,9 +58,10 @@ LEAVES = {
 }
 # What makes a trial of the training scripts.
 TRIAL = "--max_train_steps 2 --max_train_samples 512 --per_device_train_batch_size 16 --report_to none"
+OWN_PAIRS = "--train_file train.jsonl --validation_file dev.jsonl --test_file test.jsonl"
 TRIALS = {
     "run_stance": f"{TRIAL} --validation_share 0.3",
-    "run_grid": f"{TRIAL} --row base static --seeds 0",
+    "run_grid": f"{TRIAL} {OWN_PAIRS} --vectors glove.6B.zip:glove.6B.100d.txt --row base static --seeds 0",
     "reproduce": "--seeds 1 --row kim-cnn-sst2 --quick",
 }
 ON_THE_HUB = ("push", "hub", "stranger")

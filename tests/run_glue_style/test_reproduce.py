@@ -115,13 +115,14 @@ def test_interrupted_table_goes_on_and_is_not_made_twice(
 
 
 @pytest.mark.slow
-def test_mistake_of_a_run_is_passed_on_with_its_name(tmp_path: Path, command: list[str]) -> None:
-    process = start(tmp_path, *command, "--learning_rat", "0.1")
-    printed, written = process.communicate()
-    assert process.returncode == 2
+def test_mistake_of_a_run_is_passed_on_with_its_name(
+    command: list[str], caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*command, "--learning_rat", "0.1"]) == 2
+    printed, written = capfd.readouterr()
     assert "there is no option '--learning_rat'. Did you mean '--learning_rate'?" in written
-    last = "error: Run 1 of 1: dsa-single-snli, seed-0 failed with exit code 2; its own error stands above.\n"
-    assert written.endswith(last)
+    last = "error: Run 1 of 1: dsa-single-snli, seed-0 failed with exit code 2; its own error stands above."
+    assert error(caplog) == last
     assert not printed
 
 
