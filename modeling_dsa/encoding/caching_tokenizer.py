@@ -61,22 +61,27 @@ class CachingTokenizer(TextTokenizer):
     def _rows(
         self, texts: list[Text], with_types: bool, add_special_tokens: bool
     ) -> tuple[list[list[int]], list[list[int]]]:
-        self._learn([side for text in texts for side in ((text,) if isinstance(text, str) else text)])
+        sides = [
+            [side.rstrip(" ").split(" ") for side in ((text,) if isinstance(text, str) else text)] for text in texts
+        ]
+        self._learn([chunks for of_text in sides for chunks in of_text])
         separator = self._separator if add_special_tokens else []
         ids: list[list[int]] = []
         types: list[list[int]] = []
         unknown = []
-        for index, text in enumerate(texts):
-            first = self._look_up(text if isinstance(text, str) else text[0])
-            second = [] if isinstance(text, str) else self._look_up(text[1])
-            if first is None or second is None:
+        for index, (first, *second) in enumerate(sides):
+            row = self._look_up(first)
+            count = 0 if row is None else len(row)
+            for chunks in second:
+                following = self._look_up(chunks)
+                row = None if row is None or following is None else row + separator + following
+                count += len(separator)
+            if row is None:
                 unknown.append(index)
-                first = second = []
-            elif not isinstance(text, str):
-                first += separator
+                row, count = [], 0
             if with_types:
-                types.append([0] * len(first) + [1] * len(second))
-            ids.append(first + second)
+                types.append([0] * count + [1] * (len(row) - count))
+            ids.append(row)
         if unknown:
             rows = super()._rows([texts[index] for index in unknown], with_types, add_special_tokens)
             for kept, found in zip((ids, types), rows, strict=True):
@@ -84,9 +89,9 @@ class CachingTokenizer(TextTokenizer):
                     kept[index] = row
         return ids, types
 
-    def _look_up(self, text: str) -> list[int] | None:
+    def _look_up(self, chunks: list[str]) -> list[int] | None:
         """A text's ids, if those of all of its chunks are known."""
-        *inner, last = text.rstrip(" ").split(" ")
+        *inner, last = chunks
         ids: list[int] = []
         try:
             for chunk in inner:
@@ -96,11 +101,10 @@ class CachingTokenizer(TextTokenizer):
             return None
         return ids
 
-    def _learn(self, texts: list[str]) -> None:
+    def _learn(self, texts: list[list[str]]) -> None:
         """Remember the chunks of texts, as many as there is room for."""
         inner, last = set[str](), set[str]()
-        for text in texts:
-            *before, end = text.rstrip(" ").split(" ")
+        for *before, end in texts:
             inner.update(before)
             last.add(end)
         new = self._unknown(inner, last)
