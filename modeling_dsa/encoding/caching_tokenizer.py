@@ -11,6 +11,9 @@ import hashlib
 from tokenizers import Tokenizer
 
 from modeling_dsa.batching_dsa import Text, TextTokenizer
+from modeling_dsa.text.word_rules import is_plain
+
+from .plain_tokenizer import PlainTokenizer
 
 # SHA-256 of what `_rules` finds in the tokenizers of this package; a test compares. Another one is used as it is.
 _KNOWN = frozenset(
@@ -31,11 +34,12 @@ def text_tokenizer(tokenizer: Tokenizer) -> TextTokenizer:
     """What tokenises texts quickest, with the same ids.
 
     Args:
-        tokenizer: The model's. A token that is added to it later must have no space.
+        tokenizer: The model's.
     """
     is_known = tokenizer.normalizer is not None and _rules(tokenizer) in _KNOWN
-    has_spaces = any(" " in token.content for token in tokenizer.get_added_tokens_decoder().values())
-    return CachingTokenizer(tokenizer) if is_known and not has_spaces else TextTokenizer(tokenizer)
+    added = [token.content for token in tokenizer.get_added_tokens_decoder().values()]
+    are_words = all(is_plain(content) and " " not in content for content in added)
+    return CachingTokenizer(tokenizer) if is_known and are_words else TextTokenizer(tokenizer)
 
 
 def _rules(tokenizer: Tokenizer) -> str:
@@ -44,7 +48,7 @@ def _rules(tokenizer: Tokenizer) -> str:
     return hashlib.sha256(b"".join(part.__getstate__() for part in parts)).hexdigest()
 
 
-class CachingTokenizer(TextTokenizer):
+class CachingTokenizer(PlainTokenizer):
     """A tokenizer of this package that remembers the ids of chunks. Threads can share it."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
@@ -61,6 +65,8 @@ class CachingTokenizer(TextTokenizer):
     def _rows(
         self, texts: list[Text], with_types: bool, add_special_tokens: bool
     ) -> tuple[list[list[int]], list[list[int]]]:
+        if not self._is_as_it_was:
+            return super()._rows(texts, with_types, add_special_tokens)
         sides = [
             [side.rstrip(" ").split(" ") for side in ((text,) if isinstance(text, str) else text)] for text in texts
         ]

@@ -28,6 +28,7 @@ combining marks and ASCII; every other character is a word of its own, and so is
 than 64 characters is cut (an address has a few more), because finding pieces takes time quadratic in a word's length.
 """
 
+import re
 from dataclasses import dataclass, replace
 
 from tokenizers import PreTokenizedString, Regex, normalizers, pre_tokenizers
@@ -64,6 +65,14 @@ def normalizer(*, lowercase: bool) -> normalizers.Normalizer:
 
 
 _TREEBANK_BRACKETS = {"LRB": "(", "RRB": ")", "LSB": "[", "RSB": "]", "LCB": "{", "RCB": "}"}
+
+# What any step of the normaliser but lower-casing looks for: controls, quotes, a backslash, a bracket's code, no ASCII.
+_NORMALIZED = re.compile(rf"[^ !#-\[\]-~]|-(?i:{'|'.join(_TREEBANK_BRACKETS)})-")
+
+
+def is_plain(text: str) -> bool:
+    """Whether `normalizer` changes no character of a text, but for its case."""
+    return _NORMALIZED.search(text) is None
 
 
 @dataclass(frozen=True)
