@@ -27,8 +27,9 @@ sys.path[:0] = [
 ]
 
 from lib.records import Record, read_record  # noqa: E402
+from lib.space import running_space  # noqa: E402
 from matplotlib.figure import Figure  # noqa: E402
-from space_browser import chromium, running_space, take_picture  # noqa: E402
+from space_browser import chromium, take_picture  # noqa: E402
 from widget_page import build_widget, served  # noqa: E402
 
 from modeling_dsa.cli.main import main as dsa  # noqa: E402

@@ -22,6 +22,7 @@ import pytest
 import torch
 from app import LARGEST_FILE, MOST_WAITING
 from huggingface_hub import RepoCard, SpaceCardData
+from lib.space import running_space
 from PIL import Image
 from playwright.sync_api import Browser, Dialog, Page, expect
 from reading import (
@@ -37,7 +38,7 @@ from searching import corpus
 from sentence_transformers import SentenceTransformer
 from small_models import randomize
 from small_runs import SMALL_SIZES, small_tokenizer
-from space_browser import CHROMIUM, ROOT, chromium, running_space
+from space_browser import CHROMIUM, ROOT, chromium
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 from modeling_dsa import DSAConfig, DSAForSequenceClassification, DSAModel

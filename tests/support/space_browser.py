@@ -1,13 +1,6 @@
-"""The Space in a real browser: starts the page, opens headless Chromium, and takes the picture of it."""
+"""The Space in a real browser: opens headless Chromium, and takes the picture of the page."""
 
-import os
 import shutil
-import socket
-import subprocess
-import sys
-import time
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,38 +19,6 @@ _QUIET = (
     "--disable-component-update",
     "--disable-sync",
 )
-_PATIENCE = 120  # seconds until the page must be up
-
-
-@contextmanager
-def running_space(log: Path, *models: str) -> Iterator[str]:
-    """The page's address, while it runs as its README says, with `models` on the command line."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    url = f"http://127.0.0.1:{port}/"
-    environment = {**os.environ, "GRADIO_SERVER_PORT": str(port), "HF_HUB_OFFLINE": "1"}
-    command = [sys.executable, "model_cards/space/app.py", *models]
-    with log.open("wb") as output:
-        space = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=output, stderr=subprocess.STDOUT)
-    try:
-        deadline = time.monotonic() + _PATIENCE
-        while not _answers(url):
-            if space.poll() is not None or time.monotonic() > deadline:
-                raise RuntimeError(f"the Space did not start: {log.read_text('utf-8')}")
-            time.sleep(0.1)
-        yield url
-    finally:
-        space.terminate()
-        space.wait()
-
-
-def _answers(url: str) -> bool:
-    try:
-        with urllib.request.urlopen(url, timeout=10):
-            return True
-    except urllib.error.URLError:
-        return False
 
 
 @contextmanager

