@@ -20,9 +20,9 @@ import httpx
 import numpy as np
 import pytest
 import torch
-from app import LARGEST_FILE, MOST_WAITING
 from huggingface_hub import RepoCard, SpaceCardData
 from lib.space import running_space
+from page import MOST_WAITING
 from PIL import Image
 from playwright.sync_api import Browser, Dialog, Page, expect
 from reading import (
@@ -39,6 +39,7 @@ from sentence_transformers import SentenceTransformer
 from small_models import randomize
 from small_runs import SMALL_SIZES, small_tokenizer
 from space_browser import CHROMIUM, ROOT, chromium
+from table import LARGEST_FILE
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 from modeling_dsa import DSAConfig, DSAForSequenceClassification, DSAModel
