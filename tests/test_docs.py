@@ -106,7 +106,7 @@ def test_links_lead_somewhere(page: str) -> None:
 
 
 def test_commands_name_what_exists() -> None:
-    assert {"main", "tests", "slow-tests"} <= set(COMMANDS)
+    assert {"main", "tests", "site", "slow-tests"} <= set(COMMANDS)
     for command in COMMANDS.values():
         files = re.findall(r"\S+\.(?:py|yaml|yml|txt)\b", command.text)
         assert files

@@ -290,7 +290,6 @@ def test_a_compiled_model_is_trained_and_saved_like_any_other(tmp_path: Path) ->
 
 def train_and_push(folder: str) -> None:
     """A fresh process's run."""
-    torch.set_num_threads(1)
     options: dict[str, Any] = {"save_strategy": "epoch", "hub_private_repo": True, "hub_always_push": True}
     trainer = trainer_of(
         SYSTEMS["pairs"],
@@ -311,7 +310,6 @@ import json, sys
 sys.modules["modeling_dsa"] = None  # importing it fails from now on
 import torch
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
-torch.set_num_threads(1)
 model = AutoModelForSequenceClassification.from_pretrained("org/trained", trust_remote_code=True)
 tokenizer = AutoTokenizer.from_pretrained("org/trained")
 with torch.no_grad():

@@ -3,7 +3,6 @@
 Run as `python loopback_clients.py FUNCTION ARGUMENTS...`; the result comes as JSON on standard output.
 """
 
-import hashlib
 import json
 import sys
 import warnings
@@ -210,29 +209,6 @@ def survive(folder: str) -> Result:
         "commit": raised(lambda: api.upload_file(path_or_fileobj=b"x", path_in_repo="x.txt", repo_id="ana/shaky")),
         "files": len(api.list_repo_files("ana/shaky")),
     }
-
-
-def digest(model: Any) -> str:
-    """The weights of a torch model in one number."""
-    parts = [name.encode() + tensor.numpy().tobytes() for name, tensor in sorted(model.state_dict().items())]
-    return hashlib.sha256(b"".join(parts)).hexdigest()
-
-
-def push_transformers() -> Result:
-    """Push a tiny BERT by transformers' own method."""
-    from transformers import BertConfig, BertModel
-
-    sizes: Result = {"hidden_size": 8, "num_attention_heads": 2, "intermediate_size": 8, "num_hidden_layers": 1}
-    model: Any = BertModel(BertConfig(vocab_size=20, **sizes))
-    model.push_to_hub("org/tiny-bert", private=True, commit_message="Tiny")
-    return {"weights": digest(model)}
-
-
-def load_transformers() -> Result:
-    """Load the tiny BERT."""
-    from transformers import AutoModel
-
-    return {"weights": digest(AutoModel.from_pretrained("org/tiny-bert"))}
 
 
 def reload_offline() -> Result:

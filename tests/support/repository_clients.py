@@ -194,7 +194,6 @@ def _answer(handler: Any, request: Result) -> Any:
 
 
 if __name__ == "__main__":
-    torch.set_num_threads(1)
     if sys.argv[1] != publish.__name__:
         sys.modules["modeling_dsa"] = None  # type: ignore[assignment]  # importing it fails from now on
     sys.stdout.write(json.dumps(globals()[sys.argv[1]](**json.loads(sys.argv[2]))))

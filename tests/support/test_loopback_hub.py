@@ -525,15 +525,3 @@ def test_broken_requests_change_nothing(hub: LoopbackHub, web: httpx.Client, how
             web.post("/api/repos/create", json=body)
     assert web.get(f"/api/models/org/broken{how}").status_code == 404
     assert web.post("/api/repos/create", json=body).status_code == 200
-
-
-@pytest.mark.slow
-def test_transformers_pushes_and_loads(hub: LoopbackHub, tmp_path: Path) -> None:
-    pushed = run_client(hub, tmp_path / "writer", WRITER, "push_transformers")
-    assert hub.commits("org/tiny-bert")[0] == "Tiny"
-    loaded = run_client(hub, tmp_path / "reader", READER, "load_transformers")
-    assert loaded["weights"] == pushed["weights"]
-    before = len(hub.requests)
-    offline = run_client(hub, tmp_path / "reader", None, "load_transformers", HF_HUB_OFFLINE="1")
-    assert offline["weights"] == pushed["weights"]
-    assert len(hub.requests) == before

@@ -59,7 +59,6 @@ def features() -> torch.Tensor:
 
 def work(rank: int, folder: str) -> None:
     """One process: two batches forward and backward, then statistics without momentum, on its examples."""
-    torch.set_num_threads(1)
     dist.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=len(SIZES))
     model = make()
     share_batch_norm(model)
