@@ -27,6 +27,8 @@ _KNOWN = frozenset(
 )
 _LONGEST_CHUNK = 64  # characters
 _MOST_CHUNKS = 1 << 16  # some 250 bytes each
+_FEW_CHUNKS = 1 << 12  # so many are learnt at any cost
+_COST = 4  # of learning a chunk: the time that so many take inside a text
 _FOLLOWING = ("a", "1")  # a letter and a number
 
 
@@ -108,12 +110,14 @@ class CachingTokenizer(PlainTokenizer):
         return ids
 
     def _learn(self, texts: list[list[str]]) -> None:
-        """Remember the chunks of texts, as many as there is room for."""
+        """Remember the chunks of texts, as many as there is room for, unless it takes longer than to do without."""
         inner, last = set[str](), set[str]()
         for *before, end in texts:
             inner.update(before)
             last.add(end)
         new = self._unknown(inner, last)
+        if len(self._last) > _FEW_CHUNKS and _COST * len(new) > sum(map(len, texts)):
+            return
         if len(self._last) + len(new) > _MOST_CHUNKS:
             self._last.clear()
             self._inner.clear()
