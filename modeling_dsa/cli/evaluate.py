@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from modeling_dsa.files.optional_packages import optional_packages
 from modeling_dsa.files.replacing import replaced_file, write_json
 from modeling_dsa.files.shown_paths import command_without_folders, without_folders
+from modeling_dsa.files.standard_output import standard_output
 
 if TYPE_CHECKING:
     from modeling_dsa.evaluation.models import EvaluatedModel
@@ -127,7 +128,8 @@ def run(arguments: argparse.Namespace) -> int:
     if old_card is not None:
         card.update_card(old_card, evaluation, folder)
         write_card(old_card, folder)
-    print(evaluation.as_markdown())  # noqa: T201
+    with standard_output() as answer:
+        print(evaluation.as_markdown(), file=answer)
     logger.info(f"{folder / report.FILE} and {folder / report.PICTURE} hold the figures.")
     return 0
 

@@ -12,6 +12,7 @@ from modeling_dsa.files.model_folder import read_config
 from modeling_dsa.files.optional_packages import optional_packages
 from modeling_dsa.files.replacing import replaced_file, write_json
 from modeling_dsa.files.shown_paths import command_without_folders, without_folders
+from modeling_dsa.files.standard_output import standard_output
 
 from .numbers import whole_number
 
@@ -132,7 +133,11 @@ def _explain_text(arguments: argparse.Namespace) -> int:
     read_config(arguments.model)
     explanation = explain(arguments.model, arguments.text, arguments.text_pair)
     if not arguments.output:
-        Console().print(explanation)
+        console = Console()
+        with console.capture() as shown:  # by itself it takes a reader that has enough for an error
+            console.print(explanation)
+        with standard_output() as answer:
+            answer.write(shown.get())
     for path in arguments.output:
         explanation.save(path)
         logger.info(f"The explanation is in {path}.")
@@ -177,7 +182,8 @@ def _measure_faithfulness(arguments: argparse.Namespace) -> int:
     if card is not None:
         report.update_card(card)
         write_card(card, folder)
-    print(f"{report.as_markdown()}\n\n{report.verdict}")  # noqa: T201
+    with standard_output() as answer:
+        print(f"{report.as_markdown()}\n\n{report.verdict}", file=answer)
     return 0
 
 
@@ -201,7 +207,8 @@ def _show_heads(arguments: argparse.Namespace) -> int:
                 title = f"Heads of {model} on {profiles.sentences:,} sentences of {arguments.heads.name}"
                 profiles.draw(title).savefig(beside, dpi=120, metadata={"Software": None})
         logger.info(f"The profiles are in {path}.")
-    print(profiles.as_markdown())  # noqa: T201
+    with standard_output() as answer:
+        print(profiles.as_markdown(), file=answer)
     return 0
 
 
@@ -220,7 +227,8 @@ def _show_vectors(arguments: argparse.Namespace) -> int:
     for path in arguments.output:
         write_projection(projection, without_folders(arguments.model), path)
         logger.info(f"The vectors are in {path}.")
-    print("; ".join(projection.axes))  # noqa: T201
+    with standard_output() as answer:
+        print("; ".join(projection.axes), file=answer)
     return 0
 
 

@@ -2,7 +2,6 @@
 
 import argparse
 import logging
-import os
 import shlex
 import sys
 from collections.abc import Callable, Sequence
@@ -10,6 +9,8 @@ from importlib.metadata import version
 from typing import NoReturn
 
 from safetensors import SafetensorError
+
+from modeling_dsa.files.standard_output import check_standard_output
 
 from . import encode, evaluate, explain, init, onnx, predict, push, widget
 
@@ -42,31 +43,15 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     transformers_logging.disable_progress_bar()
     run: Callable[[argparse.Namespace], int] = arguments.run
-    if sys.stdout is None:
-        logger.error("error: Standard output is closed: send it to a file or to /dev/null.")
-        return 2
     try:
-        code = run(arguments)
-        sys.stdout.flush()  # so that a full disk is an error of this command
-        return code
+        check_standard_output()
+        return run(arguments)
     except KeyboardInterrupt:
         logger.error("Stopped; nothing was written.")
         return 130
-    except BrokenPipeError:  # who reads has enough, such as `head`
-        _drop_output()
-        return 0
     except (ValueError, OSError, SafetensorError) as error:
         logger.error(f"error: {error}")
-        _drop_output()
         return 2
-
-
-def _drop_output() -> None:
-    """Leave nothing behind that Python would try to write once more at its end."""
-    try:
-        sys.stdout.flush()
-    except OSError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 class _Parser(argparse.ArgumentParser):

@@ -2,7 +2,6 @@
 
 import argparse
 import logging
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TextIO, cast
 from modeling_dsa.files.loading import load_model_and_tokenizer, load_part
 from modeling_dsa.files.model_folder import read_config
 from modeling_dsa.files.replacing import replaced_file
+from modeling_dsa.files.standard_output import standard_output
 
 if TYPE_CHECKING:
     from modeling_dsa import DSAConfig, DSAForSequenceClassification
@@ -157,8 +157,9 @@ def _nearest_label(source: str, labels: list[str], template: str) -> "Callable[[
 @contextmanager
 def _opened(output: Path | None) -> Iterator[TextIO]:
     if output is None:
-        sys.stdout.reconfigure(encoding="utf-8", newline="")  # type: ignore[union-attr]  # a TextIOWrapper
-        yield sys.stdout
+        with standard_output() as file:
+            file.reconfigure(encoding="utf-8", newline="")  # type: ignore[attr-defined]  # a TextIOWrapper
+            yield file
         return
     with replaced_file(output) as beside, beside.open("w", encoding="utf-8", newline="") as file:
         yield file

@@ -5,6 +5,8 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from modeling_dsa.files.standard_output import check_standard_output, standard_output
+
 logger = logging.getLogger(__name__)
 
 
@@ -19,13 +21,15 @@ def run_command(make: Callable[[], tuple[Path, str]]) -> int:
     """
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
     try:
+        check_standard_output()
         folder, table = make()
+        logger.info(f"The table is {folder / 'table.md'}, its picture {folder / 'plot.png'}.")
+        with standard_output() as answer:
+            print(table, file=answer)
     except KeyboardInterrupt:
         logger.warning("Stopped. The same command resumes here.")
         return 130
     except (ValueError, OSError) as error:
         logger.error(f"error: {error}")
         return 2
-    logger.info(f"The table is {folder / 'table.md'}, its picture {folder / 'plot.png'}.")
-    print(table)  # noqa: T201  (this is the command's answer)
     return 0
