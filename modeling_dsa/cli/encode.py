@@ -8,8 +8,6 @@ from typing import Any
 
 from modeling_dsa.batching_dsa import BATCH_SIZE, DTYPES
 from modeling_dsa.encoding.vector_files import SHARD_SIZE
-from modeling_dsa.files.loading import load_part
-from modeling_dsa.files.model_folder import read_config
 from modeling_dsa.files.remote_paths import AnyPath, check_writable, parse_path
 
 from .numbers import whole_number
@@ -83,8 +81,7 @@ def run(arguments: argparse.Namespace) -> int:
     check_writable(output)
     _refuse_input_in(output, arguments.input)
     source = open_sentences(arguments.input, arguments.text_column, arguments.split)
-    read_config(arguments.model)
-    encoder = load_part("model", arguments.model, SentenceEncoder.from_pretrained)
+    encoder = SentenceEncoder.from_pretrained(arguments.model)
     config = encoder.model.config
     if config.encoder == "dense_cnn" and config.vocab_size <= LARGEST_FOLDED_VOCABULARY:
         encoder.model.fold_embeddings()  # type: ignore[operator]  # of DSAModel

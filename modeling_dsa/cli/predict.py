@@ -143,8 +143,7 @@ def _nearest_label(source: str, labels: list[str], template: str) -> "Callable[[
     from modeling_dsa.zero_shot_dsa import describe_labels, label_probabilities
 
     descriptions = describe_labels(labels, template)
-    read_config(source)
-    encoder = load_part("model", source, SentenceEncoder.from_pretrained)
+    encoder = SentenceEncoder.from_pretrained(source)
     described = encoder.encode(descriptions)  # (labels, width)
 
     def predict(texts: "Sequence[Text]") -> "list[Answer]":

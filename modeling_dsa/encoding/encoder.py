@@ -9,7 +9,7 @@ import torch
 from transformers import AutoModel, PreTrainedModel, PreTrainedTokenizerBase
 
 from modeling_dsa.batching_dsa import BATCH_SIZE, Vectors, VectorType, check_token_ids, encode_sentences
-from modeling_dsa.files.loading import load_tokenizer
+from modeling_dsa.files.loading import load_part, load_tokenizer
 from modeling_dsa.files.model_folder import read_config
 from modeling_dsa.vectors_dsa import batch_vectors
 
@@ -56,12 +56,13 @@ class SentenceEncoder:
             device: Where to compute; default: a GPU where there is one (that of `LOCAL_RANK`), else the CPU.
 
         Raises:
-            ValueError: It holds a model of another family, or a tokenizer that `load_tokenizer` refuses; a stranger's
-                regular expression is taken where `trust_remote_code` is true.
-            OSError: It holds no model, or cannot be reached.
+            ValueError: Its model cannot be loaded or is of another family, or `load_tokenizer` refuses the tokenizer; a
+                stranger's regular expression is taken where `trust_remote_code` is true.
+            OSError: It holds no config, or cannot be reached.
         """
         read_config(name_or_path)
-        model = AutoModel.from_pretrained(name_or_path, trust_remote_code=trust_remote_code)
+        load = partial(AutoModel.from_pretrained, trust_remote_code=trust_remote_code)
+        model: PreTrainedModel = load_part("model", os.fspath(name_or_path), load)
         if device is None:
             device = f"cuda:{os.environ.get('LOCAL_RANK', 0)}" if torch.cuda.is_available() else "cpu"
         tokenizer = load_tokenizer(os.fspath(name_or_path), model.config, trusted=trust_remote_code)

@@ -6,13 +6,12 @@ from pathlib import Path
 from typing import cast
 
 import numpy as np
-from transformers import AutoTokenizer
 
 from modeling_dsa.batching_dsa import Text, Vectors
 from modeling_dsa.encoding.encoder import SentenceEncoder
 from modeling_dsa.encoding.teacher import load_teacher
-from modeling_dsa.files.loading import load_part
-from modeling_dsa.files.model_folder import load_as_saved, read_config
+from modeling_dsa.files.loading import load_model_and_tokenizer
+from modeling_dsa.files.model_folder import read_config
 from modeling_dsa.modeling_dsa import DSAForSequenceClassification
 from modeling_dsa.prediction.logits import score_function
 from modeling_dsa.prediction.scores import label_scores
@@ -65,8 +64,7 @@ def open_model(source: str) -> EvaluatedModel:
         return EvaluatedModel(
             _finite(lambda texts: teacher.encode(texts, convert_to_numpy=True)), "sentence-transformers"
         )
-    model = load_part("model", source, load_as_saved)
-    tokenizer = load_part("tokenizer", source, AutoTokenizer.from_pretrained)
+    model, tokenizer = load_model_and_tokenizer(source)
     encoder = SentenceEncoder(model, tokenizer)
     config = model.config
     classifier = None
