@@ -10,6 +10,7 @@ from typing import NoReturn
 
 from safetensors import SafetensorError
 
+from modeling_dsa.files.command_line import refuse_undecoded
 from modeling_dsa.files.standard_output import check_standard_output
 
 from . import encode, evaluate, explain, init, onnx, predict, push, widget
@@ -44,6 +45,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     transformers_logging.disable_progress_bar()
     run: Callable[[argparse.Namespace], int] = arguments.run
     try:
+        refuse_undecoded(argv)
         check_standard_output()
         return run(arguments)
     except KeyboardInterrupt:

@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from safetensors import SafetensorError
+
 from .replacing import filled_folder
 
 _RESULTS = "all_results.json"
@@ -25,7 +27,10 @@ def replaced_model(folder: Path) -> Iterator[Path]:
     that belong to no model stay. Where the block fails, `folder` stays as it was.
     """
     with filled_folder(folder, last=_RESULTS) as beside:  # results tell that a run is complete
-        yield beside
+        try:
+            yield beside
+        except SafetensorError as error:  # of a full disk, which names no file
+            raise OSError(f"{folder} cannot be written: {error}") from error
         # Before the new files come: a process that is killed in between leaves the old model, and no wrong card.
         for path in {path for pattern in _OF_ONE_MODEL for path in folder.glob(pattern)}:
             if path.is_dir() and not path.is_symlink():

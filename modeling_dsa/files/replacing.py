@@ -1,5 +1,6 @@
 """Write beside and rename: a file or folder is whole or not there, whatever stops the process."""
 
+import errno
 import glob
 import json
 import os
@@ -39,7 +40,7 @@ def replaced_file(path: AnyPath) -> Iterator[Path]:
         yield beside
         beside.replace(path)
     except OSError as error:
-        _name_file(error, path)
+        _name_file(error, path, beside)
         raise
     finally:
         beside.unlink(missing_ok=True)
@@ -56,8 +57,8 @@ def filled_folder(folder: Path, last: str | None = None) -> Iterator[Path]:
         last: The entry that moves after all others, and so tells that they are there.
     """
     beside = _beside(folder)
-    beside.mkdir()
     try:
+        beside.mkdir()
         yield beside
         folder.mkdir(exist_ok=True)
         for entry in sorted(beside.iterdir(), key=lambda entry: entry.name == last):
@@ -66,7 +67,7 @@ def filled_folder(folder: Path, last: str | None = None) -> Iterator[Path]:
                 shutil.rmtree(target)
             entry.replace(target)
     except OSError as error:
-        _name_file(error, folder)
+        _name_file(error, folder, beside)
         raise
     finally:
         shutil.rmtree(beside, ignore_errors=True)
@@ -84,10 +85,11 @@ def _upload(file: Path, path: "UPath") -> None:
         beside.unlink(missing_ok=True)
 
 
-def _name_file(error: OSError, path: Path) -> None:
-    """The error of a full disk names no file."""
-    if error.errno is not None and error.filename is None:
+def _name_file(error: OSError, path: Path, beside: Path) -> None:
+    """The error of a full disk names no file, and others one that the user has never heard of."""
+    if error.errno is not None and (error.filename is None or Path(error.filename).is_relative_to(beside)):
         error.filename = str(path)
+        del error.filename2  # the same by its other name
 
 
 def write_json(content: Any, path: AnyPath) -> None:
@@ -102,7 +104,10 @@ def write_json(content: Any, path: AnyPath) -> None:
 
 def _beside(path: PathOrUPath) -> PathOrUPath:
     """Where this process writes what `path` shall be; what killed processes of this machine left there is removed."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except FileExistsError:  # as it says of a file
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(path.parent)) from None
     prefix, name = f".unfinished-{socket.gethostname()}-", path.name
     for left in path.parent.glob(f"{prefix}*-{glob.escape(name)}"):
         process = left.name.removeprefix(prefix).removesuffix(f"-{name}")

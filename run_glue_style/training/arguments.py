@@ -12,6 +12,7 @@ from transformers import HfArgumentParser
 from modeling_dsa import DSAConfig
 from modeling_dsa.config_fields_dsa import field_help
 from modeling_dsa.encoders_dsa import ENCODERS
+from modeling_dsa.files.command_line import refuse_undecoded
 from modeling_dsa.poolings_dsa import POOLINGS
 from modeling_dsa.shipped.settings import read_recipe, recipe_path, setting_folder
 
@@ -147,6 +148,7 @@ def parse_arguments(
     parser = _Parser([*task, ModelArguments, TrainingRecipe, RunArguments, _config_overrides()], description)
     of_recipe: list[str] = []
     try:
+        refuse_undecoded(argv)
         if not {"-h", "--help"} & set(argv):
             known, _ = parser.parse_known_args(argv)
             if default_setting is not None and known.setting is None and known.model_name_or_path is None:

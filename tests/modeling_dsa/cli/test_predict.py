@@ -217,6 +217,8 @@ def test_mistakes_are_one_sentence_and_leave_nothing(
     assert "null.jsonl is the input" in caplog.messages[-1]
     assert main(["predict", str(models / "vsam"), "a", "--output", "a.csv", "--format", "jsonl"]) == 2
     assert "a.csv would hold jsonl, which its extension denies" in caplog.messages[-1]
+    assert main(["predict", str(models / "vsam"), "m\udce4n"]) == 2  # a byte that is not UTF-8
+    assert "'m\\udce4n' is no text in utf-8" in caplog.messages[-1]
     for name in ("a.csv.gz", "a.parquet", str(models / "vsam" / "model.safetensors")):
         assert main(["predict", str(models / "vsam"), "a", "--output", name]) == 2
     assert sorted(tmp_path.iterdir()) == before

@@ -3,6 +3,8 @@
 from pathlib import Path
 
 import pytest
+import torch
+from safetensors.torch import save_file
 
 from modeling_dsa.files.model_files import replaced_model
 
@@ -45,3 +47,13 @@ def test_a_model_that_fails_leaves_the_old_one(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="full"):
         fail()
     assert files(tmp_path) == {f"model/{name}": "old" for name in OLD}
+
+
+def test_weights_that_cannot_be_written_name_their_folder(tmp_path: Path) -> None:
+    def save() -> None:
+        with replaced_model(tmp_path / "model") as folder:
+            save_file({"weight": torch.zeros(1)}, folder / "nowhere" / "model.safetensors")  # as a full disk refuses it
+
+    with pytest.raises(OSError, match=f"^{tmp_path / 'model'} cannot be written: .*os error"):
+        save()
+    assert not list(tmp_path.iterdir())

@@ -55,3 +55,14 @@ def test_what_a_killed_process_left_is_removed_and_a_running_ones_is_not(tmp_pat
     with filled_folder(tmp_path / "model"):
         assert not left.exists()
     assert of_init.exists()
+
+
+def test_a_place_that_cannot_be_written_is_named_as_it_was_given(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(NotADirectoryError, match=f"{tmp_path / 'file'}'$"):
+        write_json({}, tmp_path / "file" / "figures.json")
+    with (
+        pytest.raises(FileNotFoundError, match=f"{tmp_path / 'figures.json'}'$"),
+        replaced_file(tmp_path / "figures.json") as beside,
+    ):
+        beside.rename(beside)

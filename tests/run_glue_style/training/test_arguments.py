@@ -182,6 +182,7 @@ def test_help_is_grouped_and_has_every_option(
         (["--label_smoothing", "-0.1"], r"label_smoothing must lie in \[0, 1\)"),
         (["--seed", "-1"], "seed must be at least 0, got -1"),
         (["--checkpointing_steps", "0"], "checkpointing_steps must be at least 1"),
+        (["--output_dir", "caf\udce9"], r"'caf\\udce9' is no text in utf-8"),  # a byte that is not UTF-8
         (["--max_train_samples", "0"], "max_train_samples must be at least 1"),
     ],
 )
