@@ -18,7 +18,7 @@ from pathlib import Path
 from .reporting.comparison import Comparison
 from .reporting.published import PublishedTable, read_published
 from .reporting.tabulate import read_rows, write_comparison
-from .studies.command import run_command
+from .studies.command import check_spelling, run_command
 from .studies.runs import PlannedRun, make_runs
 from .studies.table_plan import plan_runs
 
@@ -73,6 +73,7 @@ def _parse(argv: Sequence[str] | None) -> tuple[argparse.Namespace, list[str]]:
 
 
 def _make(arguments: argparse.Namespace, options: Sequence[str]) -> tuple[Path, str]:
+    check_spelling(options)
     for option in options:
         if (name := option.split("=")[0]) in _SET_HERE:
             raise ValueError(f"Leave out {name}, which this command sets: {_SET_HERE[name]}.")

@@ -21,7 +21,7 @@ from modeling_dsa.shipped.settings import grid_path
 
 from .reporting.grid.definition import SET_BY_THE_GRID, read_grid
 from .reporting.grid.table import GridTable
-from .studies.command import run_command
+from .studies.command import check_spelling, run_command
 from .studies.grid_plan import plan_grid
 from .studies.runs import make_runs
 
@@ -39,6 +39,7 @@ def _parse(argv: Sequence[str] | None) -> tuple[argparse.Namespace, list[str]]:
 
 
 def _make(arguments: argparse.Namespace, options: Sequence[str]) -> tuple[Path, str]:
+    check_spelling(options)
     for option in options:
         if (name := option.split("=")[0].removeprefix("--")) in SET_BY_THE_GRID:
             raise ValueError(f"Leave out {option}: the grid sets {name}.")

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from modeling_dsa.batching_dsa import Text
 from modeling_dsa.evaluation.classification import read_classified
 from modeling_dsa.evaluation.models import Classifier, open_model
-from run_glue_style.training.results import EXAMPLE_SCORES, RESULTS, read_metric, read_results
+from run_glue_style.training.results import EXAMPLE_SCORES, RESULTS, read_example_scores, read_metric, read_run
 
 from .grid.differences import Scores, difference, difference_cells
 from .pictures import COLOURS
@@ -49,6 +49,15 @@ class ComparedRow:
             scores = self.scores.get(metric, {})
             return {seed: float(of_seed.mean()) for seed, of_seed in scores.items()}
 
+    def data(self, metric: str) -> Any:
+        """What its runs, which have the same data, say of the examples of a metric; None where it is not theirs."""
+        run = next(iter(self.results.values()))
+        try:
+            read_metric(run, metric)
+        except (KeyError, TypeError):
+            return None
+        return run.get("data", {}).get(metric.partition(".")[0])
+
 
 @dataclass(frozen=True)
 class Differing:
@@ -79,7 +88,7 @@ def read_runs(folders: Sequence[Path]) -> list[ComparedRow]:
     for folder in folders:
         if not (folder / RESULTS).is_file():
             raise FileNotFoundError(f"{folder} has no {RESULTS}: give folders of finished runs.")
-        run = read_results(folder / RESULTS)
+        run = read_run(folder / RESULTS)
         identity = json.dumps([run.get(key) for key in _IDENTITY], sort_keys=True)
         of_row = grouped.setdefault(identity, {})
         if run["seed"] in of_row:
@@ -105,9 +114,8 @@ def read_runs(folders: Sequence[Path]) -> list[ComparedRow]:
 
 def _read_example_scores(folder: Path, seed: int, row: ComparedRow) -> None:
     if (folder / EXAMPLE_SCORES).is_file():
-        with np.load(folder / EXAMPLE_SCORES) as arrays:
-            for metric in arrays.files:
-                row.scores.setdefault(metric, {})[seed] = arrays[metric].astype(np.float64)
+        for metric, scores in read_example_scores(folder / EXAMPLE_SCORES).items():
+            row.scores.setdefault(metric, {})[seed] = scores
 
 
 def classify_examples(rows: Sequence[ComparedRow], path: Path) -> list[Differing]:
@@ -155,6 +163,8 @@ def _open_classifier(folder: Path) -> Classifier:
 def compare_table(rows: Sequence[ComparedRow], metrics: Sequence[str]) -> str:
     """The rows with mean and spread over their seeds, and the difference of each to the first, as Markdown.
 
+    Where two rows were measured on other examples there is no difference, which would be one of the examples.
+
     Args:
         rows: Two or more.
         metrics: Such as `test.accuracy`.
@@ -187,11 +197,19 @@ def compare_table(rows: Sequence[ComparedRow], metrics: Sequence[str]) -> str:
     tested = [["row", "metric", f"less {first.name} [95 %]", "p (examples)", "p (seeds)"]]
     for row in others:
         for metric in metrics:
+            if row.values(metric) and first.values(metric) and not _same_examples(row, first, metric):
+                tested.append([row.name, metric, "other examples", "–", "–"])
+                continue
             found = difference(
                 row.values(metric), first.values(metric), row.scores.get(metric, {}), first.scores.get(metric, {})
             )
             tested.append([row.name, metric, *difference_cells(found, metric)])
     return "\n".join([*_table(lines), "", *_table(tested)])
+
+
+def _same_examples(row: ComparedRow, other: ComparedRow, metric: str) -> bool:
+    counts = {len(scores) for one in (row, other) for scores in one.scores.get(metric, {}).values()}
+    return len(counts) < 2 and row.data(metric) == other.data(metric)
 
 
 def _table(rows: Sequence[Sequence[str]]) -> list[str]:

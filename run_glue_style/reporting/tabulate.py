@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from modeling_dsa.files.replacing import filled_folder, replaced_file, write_json
-from run_glue_style.training.results import read_results
+from run_glue_style.training.results import read_run
 
 from .comparison import Comparison
 from .entropy_plot import ENTROPY, entropy_table, write_entropy
@@ -33,7 +33,7 @@ def read_rows(folder: Path) -> dict[str, list[dict[str, Any]]]:
     """
     rows: dict[str, list[dict[str, Any]]] = {}
     for path in sorted(folder.glob("*/*.json")):
-        rows.setdefault(path.parent.name, []).append(read_results(path))
+        rows.setdefault(path.parent.name, []).append(read_run(path))
     if not rows:
         raise ValueError(f"{folder} has no runs: put each all_results.json at {folder}/ROW/NAME.json.")
     return rows

@@ -2,12 +2,24 @@
 
 import logging
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from modeling_dsa.files.standard_output import check_standard_output, standard_output
 
 logger = logging.getLogger(__name__)
+
+
+def check_spelling(options: Sequence[str]) -> None:
+    """Refuse `--output-dir`, which the scripts take for `--output_dir`: what a study sets is known by one name.
+
+    Raises:
+        ValueError: An option is spelled so.
+    """
+    for option in options:
+        name = option.split("=")[0]
+        if name.startswith("--") and "-" in name[2:]:
+            raise ValueError(f"Write --{name[2:].replace('-', '_')} in place of {name}.")
 
 
 def run_command(make: Callable[[], tuple[Path, str]]) -> int:

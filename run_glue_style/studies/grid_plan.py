@@ -84,8 +84,9 @@ def _check_run(run: PlannedRun) -> CheckedRun:
     script = importlib.import_module(f"run_glue_style.{run.script}")
     told = io.StringIO()
     try:
-        with contextlib.redirect_stderr(told):
+        with contextlib.redirect_stderr(told), contextlib.redirect_stdout(io.StringIO()):
             checked: CheckedRun = script.read([*run.arguments, "--output_dir", str(run.folder)]).check()
             return checked
     except SystemExit as error:
-        raise ValueError(told.getvalue().partition("\n")[0].removeprefix("error: ")) from error
+        mistake = told.getvalue().partition("\n")[0].removeprefix("error: ")
+        raise ValueError(mistake or "it asks for help, and trains nothing.") from error

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from modeling_dsa.files.replacing import replaced_file, write_json
 from run_glue_style.reporting.comparison import without_options
-from run_glue_style.training.results import EXAMPLE_SCORES, RESULTS, read_results
+from run_glue_style.training.results import EXAMPLE_SCORES, RESULTS, read_run
 
 from .process import run_to_end
 
@@ -85,7 +85,7 @@ def refuse_other_options(run: PlannedRun) -> None:
     """
     for path in (run.record, run.folder / RESULTS):
         if path.is_file():
-            made_with = without_options(read_results(path).get("command", ["", "unknown"])[1:], {"output_dir"})
+            made_with = without_options(read_run(path).get("command", ["", "unknown"])[1:], {"output_dir"})
             if made_with != run.arguments:
                 raise ValueError(
                     f"{path} is a run with other options: it was made with '{' '.join(made_with)}', and asked for is "

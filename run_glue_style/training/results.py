@@ -4,14 +4,18 @@ import hashlib
 import itertools
 import json
 import sys
+import zlib
 from collections.abc import Mapping
 from dataclasses import asdict
 from functools import reduce
 from operator import getitem
 from pathlib import Path
 from typing import Any, cast
+from zipfile import BadZipFile
 
+import numpy as np
 from accelerate import Accelerator
+from numpy.typing import NDArray
 from safetensors.torch import save
 from torch import Tensor
 from transformers import PreTrainedModel
@@ -26,6 +30,7 @@ from .recipe import ModelArguments, RunArguments, TrainingRecipe
 
 RESULTS = "all_results.json"
 EXAMPLE_SCORES = "example_scores.npz"
+_OF_EVERY_RUN = ("setting", "seed", "metrics", "trained_parameters", "train_seconds")
 _SHOWN_CLASSES = 12
 
 
@@ -86,6 +91,35 @@ def read_results(path: Path) -> dict[str, Any]:
     with path.open("rb") as file:
         results: dict[str, Any] = json.loads((GzipReader(file, path) if path.suffix == ".gz" else file).read())
     return results
+
+
+def read_run(path: Path) -> dict[str, Any]:
+    """The same, with all that the tables of several runs read.
+
+    Raises:
+        ValueError: It is something else, or damaged.
+    """
+    try:
+        results = read_results(path)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{path} is no JSON, and so no results of a run: {error}.") from error
+    lacks = [key for key in _OF_EVERY_RUN if key not in results] if isinstance(results, dict) else ["name or value"]
+    if lacks:
+        raise ValueError(f"{path} holds no results of a run, which have a '{lacks[0]}': take it away or make it again.")
+    return results
+
+
+def read_example_scores(path: Path) -> dict[str, NDArray[np.float64]]:
+    """The scores of a run's single examples, by metric; (examples,) each.
+
+    Raises:
+        ValueError: The file is something else, or damaged.
+    """
+    try:
+        with np.load(path) as arrays:
+            return {metric: arrays[metric].astype(np.float64) for metric in arrays.files}
+    except (ValueError, TypeError, AttributeError, EOFError, BadZipFile, zlib.error) as error:  # numpy's many
+        raise ValueError(f"{path} holds no scores of examples: take it away or make its run again.") from error
 
 
 def read_metric(results: Mapping[str, Any], metric: str) -> float:

@@ -4,12 +4,13 @@ import csv
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from scipy import stats
 from small_repositories import NLI_LABELS, save_system
-from small_results import results
+from small_results import results, write_results
 from small_runs import pairs
 from transformers import pipeline
 
@@ -79,9 +80,33 @@ def test_models_are_compared_on_the_same_examples(
     assert differing
 
 
+def test_other_examples_have_no_difference(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name, digest in (("a", "1"), ("b", "2")):
+        data = {"validation": {"examples": 4, "sha256": digest}, "test": {"examples": 4, "sha256": "same"}}
+        history = [{"step": 1, "train_loss": 1.0}]
+        write_results(tmp_path, name, 0, 0.5 + 0.1 * (name == "b"), data=data, history=history)
+        (tmp_path / name / "seed-0.json").rename(tmp_path / name / "all_results.json")
+        scores: dict[str, Any] = {"validation.accuracy": np.array([1, 0, 1, 0])}
+        np.savez(tmp_path / name / "example_scores.npz", **scores)
+    assert main([str(tmp_path / "a"), str(tmp_path / "b"), "--output_dir", str(tmp_path / "out")]) == 0
+    table = capsys.readouterr().out
+    assert "| b | validation.accuracy | other examples | – | – |" in table
+    assert "| b | test.accuracy | +10.00 | – | – |" in table
+
+
 def test_what_cannot_be_compared_is_one_sentence(runs: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     a, b = (runs / setting / "seed-0" for setting in ACCURACIES)
+    broken: dict[str, Path] = {}
+    for name in ("half", "other", "scores"):
+        broken[name] = tmp_path / name
+        shutil.copytree(b, broken[name])
+    (broken["half"] / "all_results.json").write_text("{")
+    (broken["other"] / "all_results.json").write_text('{"setting": "a"}')
+    (broken["scores"] / "example_scores.npz").write_bytes(b"PK\x03\x04")
     mistakes: list[tuple[list[object], str]] = [
+        ([a, broken["half"]], "half/all_results.json is no JSON"),
+        ([a, broken["other"]], "other/all_results.json holds no results of a run, which have a 'seed'"),
+        ([a, broken["scores"]], "scores/example_scores.npz holds no scores of examples"),
         ([a, runs], "has no all_results.json: give folders of finished runs."),
         ([a, a], "are one run twice, with seed 0: leave one out."),
         ([a, runs / "a" / "seed-1"], "All these runs differ in their seed alone"),

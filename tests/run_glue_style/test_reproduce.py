@@ -138,6 +138,7 @@ def test_mistake_of_a_run_is_passed_on_with_its_name(
         ("--table sst --data_dir x", "The data in x need word vectors: give --vectors"),
         ("--table sst --data_dir x --vectors v.txt", "There is no x/train.txt: --data_dir must have train.txt, "),
         ("--table snli --seed 3", "Leave out --seed, which this command sets: give --seeds."),
+        ("--table snli --overwrite-output-dir=yes", "Write --overwrite_output_dir in place of --overwrite-output-dir."),
         ("--table snli --setting=x", "Leave out --setting, which this command sets: give --row."),
         ("--table snli --overwrite_output_dir", "Leave out --overwrite_output_dir, which this command sets: "),
     ],

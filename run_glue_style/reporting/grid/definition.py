@@ -116,6 +116,8 @@ class _File:
         for name, (key, value) in self.mapping(node, what).items():
             if name in SET_BY_THE_GRID:
                 self.refuse(key, f"leave out '{name}': the grid sets it.")
+            if "-" in name:  # the scripts would take it for another option than the same one with _
+                self.refuse(key, f"write '{name.replace('-', '_')}' in place of '{name}'.")
             options[name] = self.value(value, name)
         return options
 

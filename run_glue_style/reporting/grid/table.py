@@ -8,11 +8,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from modeling_dsa.files.replacing import filled_folder, write_json
 from run_glue_style.reporting.units import mean_and_spread
-from run_glue_style.training.results import read_metric, read_results
+from run_glue_style.training.results import read_example_scores, read_metric, read_run
 
 from .definition import BASE, Grid
 from .differences import Difference, Scores, difference, difference_cells
@@ -38,7 +36,7 @@ class GridTable:
         self.runs: dict[str, dict[int, dict[str, Any]]] = {}
         for row in grid.rows:
             for path in sorted((folder / row).glob("seed-*.json")):
-                run = read_results(path)
+                run = read_run(path)
                 self.runs.setdefault(row, {})[run["seed"]] = run
                 self._check(path, run)
 
@@ -135,9 +133,9 @@ class GridTable:
         for seed in self.runs.get(row, {}):
             path = self.folder / row / f"seed-{seed}.npz"
             if path.is_file():
-                with np.load(path) as arrays:
-                    if metric in arrays:
-                        scores[seed] = arrays[metric].astype(np.float64)
+                arrays = read_example_scores(path)
+                if metric in arrays:
+                    scores[seed] = arrays[metric]
         return scores
 
 

@@ -49,6 +49,7 @@ def test_one_seed_of_every_row_comes_before_the_next(tmp_path: Path) -> None:
         ),
         ("{pooling: static}", "{routing_scale: 8.0}", "", "line 7: the row 'static' is the same run as 'base'"),
         ("test.macro_f1", "test.macro_f", "", "line 10: there is no metric 'macro_f'. Did you mean 'macro_f1'?"),
+        ("{pooling: static}", "{help: static}", "", "line 7: the row 'static': it asks for help, and trains nothing."),
         ("", "", "--pooling mean", "Leave out --pooling: "),
         ("", "", "--dataset_name a --train_file b", "Give either --dataset_name or files, and not both."),
     ],
