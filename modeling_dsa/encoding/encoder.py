@@ -3,7 +3,7 @@
 import os
 from collections.abc import Sequence
 from functools import partial
-from typing import Self, cast
+from typing import Any, Self, cast
 
 import torch
 from transformers import AutoModel, PreTrainedModel, PreTrainedTokenizerBase
@@ -62,7 +62,7 @@ class SentenceEncoder:
         """
         read_config(name_or_path)
         load = partial(AutoModel.from_pretrained, trust_remote_code=trust_remote_code)
-        model: PreTrainedModel = load_part("model", os.fspath(name_or_path), load)
+        model: Any = load_part("model", os.fspath(name_or_path), load)
         if device is None:
             device = f"cuda:{os.environ.get('LOCAL_RANK', 0)}" if torch.cuda.is_available() else "cpu"
         tokenizer = load_tokenizer(os.fspath(name_or_path), model.config, trusted=trust_remote_code)

@@ -69,7 +69,8 @@ def write_examples(
 def _described(
     model: nn.Module, objective: Objective, tokenizer: PreTrainedTokenizerBase, batch: Batch
 ) -> Iterator[dict[str, Any]]:
-    finite = objective.predictions(model, model_inputs(batch)).isfinite().flatten(1).all(1)  # (batch,)
+    finite = objective.predictions(model, model_inputs(batch)).isfinite()  # (batch, classes), or (batch,) numbers
+    finite = finite.reshape(len(finite), -1).all(1)  # (batch,)
     for ids, label, is_finite in zip(batch["input_ids"], batch["labels"], finite.tolist(), strict=True):
         tokens = ids[ids != tokenizer.pad_token_id]  # (tokens,)
         yield {"text": tokenizer.decode(tokens), "label": label.tolist(), "prediction_is_finite": is_finite}

@@ -166,6 +166,17 @@ def test_saved_regression_gives_the_same_numbers(regression: tuple[Path, str], f
     assert np.mean(errors) == pytest.approx(expected, abs=1e-4)
 
 
+def test_numbers_beyond_float32_stop_the_run_with_their_example(
+    folder: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path, output = tmp_path / "train.csv", tmp_path / "run"
+    path.write_text("text,label\n" + "we meet,1.5\nthey said,1e39\n" * 4)
+    options = {"train_file": path, "validation_file": path, "vectors": folder / "vectors.txt", "output_dir": output}
+    sizes = {"setting": "dsa-small", "embedding_size": WIDTH, "problem_type": "regression"}
+    assert run_classification({**QUICK, **sizes, **options}) == 2
+    assert "nonfinite-step-1.json" in logged_error(caplog)
+
+
 def test_data_set_by_name_holds_a_validation_split_out_and_leaves_hidden_labels(tmp_path: Path) -> None:
     features = datasets.Features(
         {"text": datasets.Value("string"), "label": datasets.ClassLabel(names=["zebra", "ant"])}
