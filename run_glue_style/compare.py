@@ -1,40 +1,41 @@
-"""Compare finished runs: a table over seeds, paired tests, curves, and the examples on which they differ.
+"""`dsa compare`: finished runs side by side, in a table over seeds with paired tests, curves, and differing examples.
 
-    python -m run_glue_style.compare runs/dsa-single-snli runs/static-cnn-snli --labelled dev.jsonl
-
-Runs that differ in their seed alone are one row. The differences are those of each row to the first. Their interval and
-p (examples) need the scores of the examples: those of --labelled, or of runs with --save_example_scores true.
-OUTPUT_DIR gets table.md, plot.png and plot.svg, and with --labelled differing.csv.
+The command `dsa` finds this verb by the entry point in pyproject.toml, as its own package knows nothing of training.
 """
 
 import argparse
 import csv
-import sys
+import logging
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+from modeling_dsa.files.optional_packages import optional_packages
 from modeling_dsa.files.replacing import filled_folder
+from modeling_dsa.files.standard_output import standard_output
 
-from .reporting.pictures import save_picture
-from .reporting.run_comparison import (
-    ComparedRow,
-    Differing,
-    classify_examples,
-    compare_table,
-    draw_curves,
-    read_runs,
-)
-from .studies.command import run_command
+if TYPE_CHECKING:
+    from .reporting.run_comparison import ComparedRow, Differing
+
+logger = logging.getLogger(__name__)
 
 TABLE, CURVES, DIFFERING = "table.md", "plot", "differing.csv"
 METRICS = ("validation.accuracy", "test.accuracy")
 
 
-def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
+def add_parser(commands: "argparse._SubParsersAction[Any]") -> None:
+    """Add the verb to the command `dsa`."""
+    text = "Compare finished runs: a table over seeds, paired tests, curves, and the examples on which they differ."
+    parser = commands.add_parser(
+        "compare",
+        help=text,
+        description=f"{text} Runs that differ in their seed alone are one row. The differences are those of each row "
+        "to the first. Their interval and p (examples) need the scores of the examples: those of --labelled, or of "
+        "runs with --save_example_scores true. OUTPUT_DIR gets table.md, plot.png and plot.svg, and with --labelled "
+        "differing.csv.",
+        allow_abbrev=False,
     )
+    parser.set_defaults(run=run)
     parser.add_argument("runs", nargs="+", type=Path, metavar="RUN", help="Folders of finished runs.")
     parser.add_argument(
         "--metric", nargs="+", metavar="NAME", help="Default: those of validation.accuracy and test.accuracy that are."
@@ -45,13 +46,22 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--output_dir", type=Path, default=Path("runs/compared"), help="Where to write; default: %(default)s."
     )
-    return parser.parse_args(argv)
 
 
-def _compare(arguments: argparse.Namespace) -> tuple[Path, str]:
+def run(arguments: argparse.Namespace) -> int:
+    """Compare; 0 once all is written.
+
+    Raises:
+        ValueError: The runs cannot be compared, a file of theirs is damaged, or matplotlib is missing.
+        OSError: A file is missing or cannot be written.
+    """
+    with optional_packages("Comparing", "train", "matplotlib", "pandas", "pyarrow", "accelerate", "datasets", "scipy"):
+        from .reporting.pictures import save_picture
+        from .reporting.run_comparison import classify_examples, compare_table, draw_curves, read_runs
+
     rows = read_runs(arguments.runs)
     metrics = arguments.metric or [metric for metric in METRICS if any(row.values(metric) for row in rows)]
-    differing: list[Differing] | None = None
+    differing = None
     if arguments.labelled is not None:
         differing = classify_examples(rows, arguments.labelled)
         metrics = [*metrics, f"{arguments.labelled.name}.accuracy"]
@@ -62,10 +72,13 @@ def _compare(arguments: argparse.Namespace) -> tuple[Path, str]:
         if differing is not None:
             _write_differing(differing, rows, folder / DIFFERING)
         (folder / TABLE).write_text(f"{table}\n", encoding="utf-8")
-    return arguments.output_dir, table
+    logger.info(f"The table is {arguments.output_dir / TABLE}, its picture {arguments.output_dir / CURVES}.png.")
+    with standard_output() as answer:
+        print(table, file=answer)
+    return 0
 
 
-def _write_differing(examples: Sequence[Differing], rows: Sequence[ComparedRow], path: Path) -> None:
+def _write_differing(examples: "Sequence[Differing]", rows: "Sequence[ComparedRow]", path: Path) -> None:
     pairs = bool(examples) and not isinstance(examples[0].text, str)
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)
@@ -73,12 +86,3 @@ def _write_differing(examples: Sequence[Differing], rows: Sequence[ComparedRow],
         for example in examples:
             texts = [example.text] if isinstance(example.text, str) else example.text
             writer.writerow([*texts, example.label, *example.predicted])
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Read the command line and compare; the exit code is that of `run_command`."""
-    return run_command(partial(_compare, _parse(argv)))
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -5,7 +5,7 @@ import logging
 import shlex
 import sys
 from collections.abc import Callable, Sequence
-from importlib.metadata import version
+from importlib.metadata import entry_points, version
 from typing import NoReturn
 
 from safetensors import SafetensorError
@@ -18,6 +18,7 @@ from . import encode, evaluate, explain, init, onnx, predict, push, widget
 logger = logging.getLogger(__name__)
 
 _VERBS = (init, encode, predict, explain, evaluate, onnx, widget, push)
+_VERBS_OF_OTHERS = "modeling_dsa.verbs"  # entry points of packages that use this one: modules like those
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -34,7 +35,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         SystemExit: After --help and --version, and with code 2 where the command line itself is wrong.
     """
     logging.basicConfig(format="%(message)s", stream=sys.stderr)
-    logging.getLogger("modeling_dsa").setLevel(logging.INFO)
     logging.getLogger("huggingface_hub").propagate = False  # it has a handler of its own
     argv = sys.argv[1:] if argv is None else argv
     arguments = _parser().parse_args(argv)
@@ -44,6 +44,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     transformers_logging.disable_progress_bar()
     run: Callable[[argparse.Namespace], int] = arguments.run
+    for package in {"modeling_dsa", run.__module__.partition(".")[0]}:
+        logging.getLogger(package).setLevel(logging.INFO)
     try:
         refuse_undecoded(argv)
         check_standard_output()
@@ -67,6 +69,6 @@ def _parser() -> argparse.ArgumentParser:
     parser = _Parser(prog="dsa", description="Dynamic Self-Attention sentence encoders.", allow_abbrev=False)
     parser.add_argument("--version", action="version", version=f"dsa-transformers {version('dsa-transformers')}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    for verb in _VERBS:
+    for verb in (*_VERBS, *(entry.load() for entry in entry_points(group=_VERBS_OF_OTHERS))):
         verb.add_parser(commands)
     return parser

@@ -1,4 +1,4 @@
-"""`python -m run_glue_style.compare`: what other code says of the same runs."""
+"""`dsa compare`: what other code says of the same runs."""
 
 import csv
 import json
@@ -14,7 +14,7 @@ from small_results import results, write_results
 from small_runs import pairs
 from transformers import pipeline
 
-from run_glue_style.compare import main
+from modeling_dsa.cli.main import main
 
 ACCURACIES = {"a": (0.61, 0.65, 0.63), "b": (0.60, 0.61, 0.61)}
 
@@ -37,7 +37,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_seeds_are_a_row_with_a_paired_test(runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folders = [str(runs / setting / f"seed-{seed}") for setting in ACCURACIES for seed in range(3)]
-    assert main([*folders, "--output_dir", str(tmp_path / "out")]) == 0
+    assert main(["compare", *folders, "--output_dir", str(tmp_path / "out")]) == 0
     table = capsys.readouterr().out
     assert table == (tmp_path / "out" / "table.md").read_text(encoding="utf-8")
     first, second = ACCURACIES.values()
@@ -60,7 +60,7 @@ def test_models_are_compared_on_the_same_examples(
     ]
     dev.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     folders = [runs / setting / "seed-0" for setting in ACCURACIES]
-    assert main([*map(str, folders), "--labelled", str(dev), "--output_dir", str(tmp_path / "out")]) == 0
+    assert main(["compare", *map(str, folders), "--labelled", str(dev), "--output_dir", str(tmp_path / "out")]) == 0
     inputs = [{"text": row["sentence1"], "text_pair": row["sentence2"]} for row in rows]
     predicted = [
         [answer["label"] for answer in pipeline("text-classification", str(folder))(inputs)] for folder in folders
@@ -88,7 +88,7 @@ def test_other_examples_have_no_difference(tmp_path: Path, capsys: pytest.Captur
         (tmp_path / name / "seed-0.json").rename(tmp_path / name / "all_results.json")
         scores: dict[str, Any] = {"validation.accuracy": np.array([1, 0, 1, 0])}
         np.savez(tmp_path / name / "example_scores.npz", **scores)
-    assert main([str(tmp_path / "a"), str(tmp_path / "b"), "--output_dir", str(tmp_path / "out")]) == 0
+    assert main(["compare", str(tmp_path / "a"), str(tmp_path / "b"), "--output_dir", str(tmp_path / "out")]) == 0
     table = capsys.readouterr().out
     assert "| b | validation.accuracy | other examples | – | – |" in table
     assert "| b | test.accuracy | +10.00 | – | – |" in table
@@ -114,6 +114,6 @@ def test_what_cannot_be_compared_is_one_sentence(runs: Path, tmp_path: Path, cap
         ([a, b, "--labelled", "no.csv"], "There is no file no.csv"),
     ]
     for words, message in mistakes:
-        assert main([*map(str, words), "--output_dir", str(tmp_path / "out")]) == 2
+        assert main(["compare", *map(str, words), "--output_dir", str(tmp_path / "out")]) == 2
         assert message in caplog.messages[-1]
     assert not (tmp_path / "out").exists()
