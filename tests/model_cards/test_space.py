@@ -386,10 +386,17 @@ def classify(page: Page, first: str, second: str | None = None) -> None:
     page.get_by_role("button", name="Classify").click()
 
 
-def shown_classes(page: Page) -> dict[str, float]:
-    """The bars of the classes and their lengths."""
-    bars = page.locator("meter")
-    return {bar.get_attribute("aria-label") or "": float(bar.get_attribute("value") or "nan") for bar in bars.all()}
+def expect_classes(page: Page, classes: dict[str, float], *, among_others: bool = False) -> None:
+    """Wait until the bars have these names and lengths: a new answer replaces words and bars one after the other."""
+    page.wait_for_function(
+        """([classes, among_others, rounded]) => {
+            const bars = [...document.querySelectorAll("meter")];
+            const shown = Object.fromEntries(bars.map(bar => [bar.getAttribute("aria-label"), bar.value]));
+            return Object.entries(classes).every(([label, share]) => Math.abs(shown[label] - share) <= rounded)
+                && (among_others || Object.keys(shown).length === Object.keys(classes).length);
+        }""",
+        arg=[classes, among_others, 1e-6],
+    )
 
 
 def shown_weights(page: Page, name: str, words: Sequence[str]) -> list[float]:
@@ -410,8 +417,8 @@ def test_a_pair_shows_the_models_own_classes_and_weights(page: Page, models: dic
         for (name, words), weights in zip(WORDS.items(), attention, strict=True):
             shown = shown_weights(page, f"{name}, head 1, iteration {number} of 2", words)
             assert shown == pytest.approx(weights[number - 1, 0], abs=ROUNDED)
-    assert shown_classes(page) == pytest.approx(classes, abs=1e-6)
-    assert sum(shown_classes(page).values()) == pytest.approx(1, abs=1e-6)
+    expect_classes(page, classes)
+    assert sum(classes.values()) == pytest.approx(1, abs=1e-6)
     assert page.locator("h2").inner_text() == max(classes, key=lambda label: classes[label])
     expect(page.get_by_label("Head", exact=True)).to_be_hidden()  # there is only one
 
@@ -425,7 +432,7 @@ def test_models_heads_and_iterations_switch(page: Page, models: dict[str, Path])
     for head in range(3):  # all of them, after the last iteration
         shown = shown_weights(page, f"Sentence, head {head + 1}, iteration 3 of 3", WORDS["Premise"])
         assert shown == pytest.approx(weights[2, head], abs=ROUNDED)
-    assert shown_classes(page) == pytest.approx(classes, abs=1e-6)
+    expect_classes(page, classes)
     expect(page.get_by_label("Hypothesis", exact=True)).to_be_hidden()
     choose(page, "Head", "head 2")
     expect(page.get_by_role("list", name="Sentence, head")).to_have_count(1)
@@ -440,7 +447,7 @@ def test_models_heads_and_iterations_switch(page: Page, models: dict[str, Path])
     choose(page, "Model", models["pairs"])
     expect(page.get_by_text("Type a hypothesis, or choose an example.")).to_be_visible()
     expect(page.locator(".attention")).to_be_hidden()
-    assert shown_classes(page) == {}
+    expect_classes(page, {})
 
 
 @needs_chromium
@@ -450,7 +457,7 @@ def test_examples_are_typed_and_read(page: Page, models: dict[str, Path]) -> Non
     shown_weights(page, "Hypothesis, head 1, iteration 2 of 2", ["Two", "animals", "are", "outside", "."])
     typed = [page.get_by_label(label, exact=True).input_value() for label in ("Premise", "Hypothesis")]
     assert typed == ["Two dogs are running through the snow.", "Two animals are outside."]
-    assert shown_classes(page) == pytest.approx(forward(models["pairs"], *typed)[0], abs=1e-6)
+    expect_classes(page, forward(models["pairs"], *typed)[0])
     choose(page, "Model", models["sentences"])
     page.get_by_text("The plot is dull and the jokes are worse.").click()
     words = ["The", "plot", "is", "dull", "and", "the", "jokes", "are", "worse", "."]
@@ -489,7 +496,7 @@ def test_two_models_are_compared_and_the_address_keeps_both(page: Page, models: 
     assert shown == pytest.approx(premise[1, 0], abs=ROUNDED)
     shown = shown_weights(page, "Sentence, head 2, iteration 3 of 3", WORDS["Premise"])
     assert shown == pytest.approx(sentence[2, 1], abs=ROUNDED)
-    assert {label: shown_classes(page)[label] for label in classes} == pytest.approx(classes, abs=1e-6)
+    expect_classes(page, classes, among_others=True)
     expect(page.get_by_text(f"Classes by {models['sentences']}")).to_be_visible()
     choose(page, "Compare with", "no other model")
     expect(page.locator(".attention")).to_have_count(1)
@@ -561,7 +568,7 @@ def test_mistakes_get_a_sentence(page: Page, models: dict[str, Path]) -> None:
     choose(page, "Model", models["last"])
     expect(page.locator(".message")).to_contain_text("This model has no attention to show")
     expect(page.locator("meter")).to_have_count(2)
-    assert shown_classes(page) == pytest.approx(forward(models["last"], PREMISE)[0], abs=1e-6)
+    expect_classes(page, forward(models["last"], PREMISE)[0])
 
 
 @needs_chromium
