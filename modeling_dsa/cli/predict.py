@@ -13,6 +13,8 @@ from modeling_dsa.files.replacing import replaced_file
 from modeling_dsa.files.standard_output import standard_output
 
 if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
     from modeling_dsa import DSAConfig, DSAForSequenceClassification
     from modeling_dsa.batching_dsa import Text
     from modeling_dsa.prediction.answers import Answer
@@ -133,7 +135,12 @@ def _predictor(source: str) -> "Callable[[Sequence[Text]], list[Answer]]":
     model.to("cuda" if torch.cuda.is_available() else "cpu")  # type: ignore[arg-type]  # a wrapper hides the signature
     kind = score_function(model.config.problem_type, model.num_labels)
     labels = [name for _, name in sorted(cast("dict[int, str]", model.config.id2label).items())]
-    return lambda texts: answers(texts, label_scores(model, tokenizer, texts), labels, kind)
+
+    def predict(texts: "Sequence[Text]") -> "list[Answer]":
+        _tell_unknown(source, tokenizer, texts)
+        return answers(texts, label_scores(model, tokenizer, texts), labels, kind)
+
+    return predict
 
 
 def _nearest_label(source: str, labels: list[str], template: str) -> "Callable[[Sequence[Text]], list[Answer]]":
@@ -147,10 +154,23 @@ def _nearest_label(source: str, labels: list[str], template: str) -> "Callable[[
     described = encoder.encode(descriptions)  # (labels, width)
 
     def predict(texts: "Sequence[Text]") -> "list[Answer]":
+        _tell_unknown(source, encoder.tokenizer, texts)
         vectors = encoder.encode(cast("Sequence[str]", texts))  # (texts, width)
         return answers(texts, label_probabilities(vectors, described), labels, "softmax")
 
     return predict
+
+
+def _tell_unknown(source: str, tokenizer: "PreTrainedTokenizerBase", texts: "Sequence[Text]") -> None:
+    from modeling_dsa.text.unknown_texts import unknown_texts
+
+    found = unknown_texts(tokenizer, texts)
+    if found:
+        first = f"{texts[found[0]]!r:.80}"
+        logger.warning(
+            f"{source} knows no word of {first}, and of {len(found) - 1:,} more of {len(texts):,} texts: its answers "
+            "to them say nothing."
+        )
 
 
 @contextmanager

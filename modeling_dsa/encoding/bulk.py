@@ -7,6 +7,7 @@ The processes need not know of each other: shard k belongs to process k modulo t
 import hashlib
 import itertools
 import json
+import logging
 import os
 import re
 from collections.abc import Iterator, Sequence
@@ -18,6 +19,7 @@ from tqdm.auto import tqdm
 from modeling_dsa.batching_dsa import BATCH_SIZE, VectorType
 from modeling_dsa.files.remote_paths import AnyPath
 from modeling_dsa.files.replacing import write_json
+from modeling_dsa.text.unknown_texts import unknown_texts
 
 from .encoder import SentenceEncoder
 from .model_hash import model_hash
@@ -25,6 +27,9 @@ from .sources import STANDARD_INPUT, SentenceSource
 from .vector_files import SHARD_SIZE, Append, check_finite, made_by, write_npy, write_parquet
 from .windows import windows
 
+logger = logging.getLogger(__name__)
+
+_LOOKED_AT = 256  # sentences in which a foreign language would be noticed
 MANIFEST = "_manifest.json"  # what reads a folder of Parquet files passes over names with such a beginning
 
 
@@ -189,6 +194,8 @@ def _encode(
     """Encode sentences to the end, window by window, and return how many they were."""
     rows = 0
     for window in windows(sentences):
+        if not rows:
+            _tell_unknown(encoder, window[:_LOOKED_AT])
         vectors = encoder.encode(
             window, batch_size=options.batch_size, normalize=options.normalize, dtype=options.dtype
         )
@@ -197,6 +204,16 @@ def _encode(
         rows += len(window)
         bar.update(len(window))
     return rows
+
+
+def _tell_unknown(encoder: SentenceEncoder, sentences: Sequence[str]) -> None:
+    """Warn where vectors will say nothing, such as those of another language."""
+    unknown = len(unknown_texts(encoder.tokenizer, [sentence for sentence in sentences if sentence.strip()]))
+    if 2 * unknown > len(sentences):
+        logger.warning(
+            f"{encoder.model.name_or_path} knows no word of {unknown:,} of the {len(sentences):,} sentences from "
+            f"{sentences[0]!r:.80} on: their vectors say nothing."
+        )
 
 
 def _manifest(encoder: SentenceEncoder, source: SentenceSource, options: BulkOptions) -> dict[str, dict[str, Any]]:

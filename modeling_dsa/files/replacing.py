@@ -2,6 +2,7 @@
 
 import errno
 import glob
+import hashlib
 import json
 import os
 import shutil
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 PathOrUPath = TypeVar("PathOrUPath", Path, "UPath")
 
 
+_LONGEST_NAME = 255 - len(".unfinished---4194304") - 64  # bytes beside the marks, a host's name and a process's number
 _OBJECT_STORES = frozenset({"abfs", "abfss", "az", "gcs", "gs", "hf", "s3", "s3a"})
 
 
@@ -29,12 +31,17 @@ def replaced_file(path: AnyPath) -> Iterator[Path]:
 
     Where the block fails, `path` stays as it was and what was written is removed. The folder is made. What goes to
     another machine is written here, in the folder for temporary files, and uploaded at the end of the block.
+
+    Raises:
+        ValueError: It is a device or a pipe, which the file would replace for all that use it.
     """
     if not isinstance(path, Path):
         with TemporaryDirectory() as folder:
             yield Path(folder, path.name)
             _upload(Path(folder, path.name), path)
         return
+    if (path.exists() and not (path.is_file() or path.is_dir())) or path.parent == Path("/dev"):
+        raise ValueError(f"{path} is a device or a pipe, where no file can be made: give the name of a file.")
     beside = _beside(path)
     try:
         yield beside
@@ -108,12 +115,22 @@ def _beside(path: PathOrUPath) -> PathOrUPath:
         path.parent.mkdir(parents=True, exist_ok=True)
     except FileExistsError:  # as it says of a file
         raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(path.parent)) from None
-    prefix, name = f".unfinished-{socket.gethostname()}-", path.name
+    prefix, name = f".unfinished-{socket.gethostname()}-", _short(path.name)
     for left in path.parent.glob(f"{prefix}*-{glob.escape(name)}"):
         process = left.name.removeprefix(prefix).removesuffix(f"-{name}")
         if process.isdecimal() and (int(process) == os.getpid() or not _is_running(int(process))):
             shutil.rmtree(left) if isinstance(left, Path) and left.is_dir() else left.unlink(missing_ok=True)
     return path.with_name(f"{prefix}{os.getpid()}-{name}")
+
+
+def _short(name: str) -> str:
+    """A name to which marks can be added: the same extensions, and a hash before them where it is too long."""
+    if len(os.fsencode(name)) <= _LONGEST_NAME:
+        return name
+    extensions = "".join(Path(name).suffixes[-2:])
+    return hashlib.sha256(os.fsencode(name)).hexdigest()[:32] + (
+        extensions if len(os.fsencode(extensions)) < 64 else ""
+    )
 
 
 def _is_running(process: int) -> bool:

@@ -11,7 +11,7 @@ from modeling_dsa.files.model_folder import read_config
 from modeling_dsa.loading_dsa import refuse_missing_weights
 from modeling_dsa.shipped.settings import setting_folder
 from modeling_dsa.text.building import build_model
-from run_glue_style.training.model import fresh_vocabulary, loading_errors
+from run_glue_style.training.model import fresh_vocabulary, loading_errors, refuse_other_encoder
 from run_glue_style.training.recipe import ModelArguments
 
 from .arguments import LossArguments
@@ -70,10 +70,11 @@ def make_student(
         config.validate()  # loading checks each field, but not how overrides fit together
         _check_width(config, losses, teacher_width)
         if start is not None:
+            drawn = tuple(prefix for option, prefix in _DRAWN.items() if option in overrides)
+            refuse_other_encoder(start, config, overrides, drawn)
             with torch.random.fork_rng(devices=[]):
                 torch.manual_seed(seed)  # for a projection that the model does not have
                 model, info = DSAModel.from_pretrained(start, config=config, output_loading_info=True)
-            drawn = tuple(prefix for option, prefix in _DRAWN.items() if option in overrides)
             missing = [name for name in info["missing_keys"] if not name.startswith(drawn)]
             refuse_missing_weights(start, missing, has_head=False)
             return model, load_tokenizer(start, config)

@@ -1,6 +1,7 @@
 """What the labels in a column are, from its values: classes with their names, or numbers."""
 
 import logging
+import unicodedata
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -143,6 +144,8 @@ def _classes(
             "column of labels with --label_column, or say with --problem_type single_label_classification that these "
             "are classes"
         )
+    if not said and class_names is None:
+        _refuse_twins(columns["train"], train)
     for split, found in columns.items():
         unseen = next((label for label in found.counts if class_name(label) not in train), None)
         if unseen is not None:
@@ -160,6 +163,19 @@ def _classes(
 def _refuse_missing(found: LabelColumn) -> None:
     if found.missing is not None:
         raise ValueError(f"{found.missing}: there is no label; add it or remove this row")
+
+
+def _refuse_twins(found: LabelColumn, names: Mapping[str, int]) -> None:
+    """Refuse two classes whose names differ in capitals, blanks or how Unicode writes them alone."""
+    by_look: dict[str, str] = {}
+    for name in sorted(names, key=lambda name: -names[name]):
+        usual = by_look.setdefault(" ".join(unicodedata.normalize("NFKC", name).casefold().split()), name)
+        if usual != name:
+            location = next(location for label, location in found.first.items() if class_name(label) == name)
+            raise ValueError(
+                f"{location}: the label {name!r} looks like {usual!r}, of which there are more: write both alike, or "
+                "say with --problem_type single_label_classification that they are two classes"
+            )
 
 
 def _sorted(names: Mapping[str, int]) -> list[str]:

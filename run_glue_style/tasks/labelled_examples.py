@@ -17,6 +17,7 @@ from modeling_dsa.files.tables import Table, file_table, name_classes, with_clas
 from modeling_dsa.files.text_files import Row, Rows, file_extension, open_parquet
 
 from .labels import Labels
+from .open_quotes import refuse_swallowed_rows
 
 logger = logging.getLogger(__name__)
 
@@ -204,10 +205,14 @@ def existing_file(split: str, path: Path) -> Path:
 
     Raises:
         FileNotFoundError: There is no such file.
+        ValueError: It is a folder, or a pipe, which could not be read twice.
     """
     path = path.absolute()
-    if not path.is_file():
+    if not path.exists():
         raise FileNotFoundError(f"{path}, split {split!r}: there is no such file")
+    if not path.is_file():
+        kind, instead = ("a folder", "a file in it") if path.is_dir() else ("no regular file", "one with what it gives")
+        raise ValueError(f"{path}, split {split!r}, is {kind}: give {instead}")
     return path
 
 
@@ -218,8 +223,13 @@ def _read_examples(path: Path, form: ExampleFormat, reader: Reader | None, sha25
         ValueError: They have changed meanwhile.
     """
     empty = True
+    is_csv = reader is None and file_extension(path) == ".csv"
     for location, row in _needed_rows(path, form) if reader is None else reader(path):
         empty = False
+        if is_csv:
+            label_column = next((name for name in form.label_columns if name in row), None)
+            if label_column is not None:
+                refuse_swallowed_rows(row, label_column, form.labels, location)
         yield form.convert(row, location)
     if empty:
         raise ValueError(f"{path}: the file holds no rows")

@@ -3,7 +3,8 @@
 import json
 import logging
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -78,20 +79,13 @@ class Checkpoints:
             return
         # Every process writes files of its own into the one folder, whose name must not be a process's.
         beside = self.folder / f".step-{step}"
-        try:
+        checkpoint = f"The checkpoint of step {step} cannot be written to {self.folder}"
+        with _writing(checkpoint):
             self._accelerator.save_state(str(beside))
-        except (OSError, RuntimeError, SafetensorError) as error:  # torch has no OSError for a full disk
-            raise _not_written(f"The checkpoint of step {step} cannot be written to {self.folder}", error) from error
         self._accelerator.wait_for_everyone()
         if self._accelerator.is_main_process:
-            if self._best_hash is not None:
-                self._check_best()
-                shutil.copyfile(self.best, beside / self.best.name)
-            write_json(self._identity, beside / _IDENTITY)
-            write_manifest(beside)
-            beside.replace(self.folder / f"step-{step}")
-            for old in self._complete()[:-KEPT]:
-                shutil.rmtree(old)
+            with _writing(checkpoint):
+                self._finish(beside, step)
 
     def save_best(self, tensors: Mapping[str, Tensor]) -> None:
         """Write the best weights so far.
@@ -100,12 +94,9 @@ class Checkpoints:
             OSError: They cannot be written, such as to a full disk.
         """
         if self._accelerator.is_main_process:
-            try:
-                with replaced_file(self.best) as beside:
-                    save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, beside)
-                    self._best_hash = file_hash(beside)
-            except (OSError, SafetensorError) as error:
-                raise _not_written(f"The best weights cannot be written to {self.best}", error) from error
+            with _writing(f"The best weights cannot be written to {self.best}"), replaced_file(self.best) as beside:
+                save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, beside)
+                self._best_hash = file_hash(beside)
         self._accelerator.wait_for_everyone()
 
     def load_best(self) -> dict[str, Tensor]:
@@ -121,6 +112,17 @@ class Checkpoints:
     def delete(self) -> None:
         """Delete all of it: the run is complete."""
         shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _finish(self, beside: Path, step: int) -> None:
+        """Add the best weights and the manifest to a state, give it its name, and delete old checkpoints."""
+        if self._best_hash is not None:
+            self._check_best()
+            shutil.copyfile(self.best, beside / self.best.name)
+        write_json(self._identity, beside / _IDENTITY)
+        write_manifest(beside)
+        beside.replace(self.folder / f"step-{step}")
+        for old in self._complete()[:-KEPT]:
+            shutil.rmtree(old)
 
     def _complete(self) -> list[Path]:
         """Complete checkpoints, oldest first."""
@@ -164,10 +166,16 @@ class Checkpoints:
                 )
 
 
-def _not_written(what: str, error: Exception) -> OSError:
-    return OSError(
-        f"{what} ({one_line(error)}): free some space there, and the same command resumes from the checkpoint before."
-    )
+@contextmanager
+def _writing(cannot: str) -> Iterator[None]:
+    """Tell what the block cannot write, and that the run is not lost."""
+    try:
+        yield
+    except (OSError, RuntimeError, SafetensorError) as error:  # torch has no OSError for a full disk
+        raise OSError(
+            f"{cannot} ({one_line(error)}): free some space there, and the same command resumes from the checkpoint "
+            "before."
+        ) from error
 
 
 def _step(checkpoint: Path) -> int:

@@ -1,7 +1,7 @@
 """The model of a run and its tokenizer: a setting with fresh weights, or a saved model."""
 
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -19,6 +19,7 @@ from modeling_dsa.hub.publishing import one_line
 from modeling_dsa.shipped.settings import setting_folder
 from modeling_dsa.text.building import build_model, vocabulary_from_texts
 from modeling_dsa.text.tokenization import WordTokenizer
+from modeling_dsa.text.unknown_texts import unknown_texts
 from modeling_dsa.text.vocabulary import vocabulary_of_texts
 from modeling_dsa.text.word_vectors import WordVectors
 from run_glue_style.tasks.distinct_texts import DistinctTexts
@@ -83,6 +84,8 @@ def make_config(task: Task, arguments: ModelArguments, overrides: dict[str, Any]
     with loading_errors(source):
         config: DSAConfig = DSAConfig.from_pretrained(source, **_labels(task), **overrides)
         config.validate()  # loading checks each field, but not how overrides fit together
+    if arguments.model_name_or_path is not None:
+        refuse_other_encoder(arguments.model_name_or_path, config, overrides)
     return config
 
 
@@ -112,7 +115,9 @@ def make_model(
     config = make_config(task, arguments, overrides)
     if start is not None:
         with loading_errors(start):
-            return _saved_model(task, arguments, config, seed), load_tokenizer(start, config)
+            model, tokenizer = _saved_model(task, arguments, config, seed), load_tokenizer(start, config)
+        _tell_unknown(start, tokenizer, texts.texts)
+        return model, tokenizer
     path = vectors_path(task, arguments)
     assert path is not None
     vocabulary, vectors = fresh_vocabulary(path, texts.all(), config, overrides, show_progress)
@@ -146,12 +151,57 @@ def fresh_vocabulary(
     return vocabulary, vectors
 
 
+def refuse_other_encoder(
+    start: str, config: DSAConfig, overrides: Mapping[str, Any], drawn: tuple[str, ...] = ()
+) -> None:
+    """Refuse options that would make another encoder of a saved one, whose weights would not fit.
+
+    Args:
+        start: The saved model.
+        config: What the options make of its config.
+        overrides: The options.
+        drawn: Beginnings of the names of weights that the encoder may lack.
+
+    Raises:
+        ValueError: Weights are missing or have another shape.
+    """
+    stored = DSAConfig.from_pretrained(start)
+    changed = [f"--{name} {value}" for name, value in overrides.items() if getattr(stored, name) != value]
+    if not changed:
+        return
+    there = _encoder_shapes(stored)
+    if any(
+        there.get(name, shape if name.startswith(drawn) else None) != shape
+        for name, shape in _encoder_shapes(config).items()
+    ):
+        raise ValueError(
+            f"{start} has an encoder of other parts or sizes than {', '.join(changed)} would give it: leave these out, "
+            "or train a --setting with them from fresh weights."
+        )
+
+
 def has_fresh_head(task: Task, arguments: ModelArguments) -> bool:
     """Whether the head is drawn: there is no saved model, or it is for other labels or another number of sentences."""
     if arguments.model_name_or_path is None:
         return True
     stored, wanted = DSAConfig.from_pretrained(arguments.model_name_or_path), _labels(task)
     return any(getattr(stored, name) != wanted[name] for name in ("id2label", "sentences_per_example", "problem_type"))
+
+
+def _encoder_shapes(config: DSAConfig) -> dict[str, torch.Size]:
+    with torch.device("meta"):
+        return {name: tensor.shape for name, tensor in DSAModel(config).state_dict().items()}
+
+
+def _tell_unknown(start: str, tokenizer: PreTrainedTokenizerBase, texts: Sequence[str]) -> None:
+    """Warn where a saved model cannot read the texts, and refuse to train where it can read none."""
+    unknown = unknown_texts(tokenizer, texts)
+    if not unknown:
+        return
+    what = f"{start} knows no word of {len(unknown):,} of {len(texts):,} texts, such as {texts[unknown[0]]!r:.80}"
+    if len(unknown) == len(texts):
+        raise ValueError(f"{what}: train a --setting with word vectors of their language.")
+    logger.warning(f"{what}: they are all the same to it.")
 
 
 def _saved_model(task: Task, arguments: ModelArguments, config: DSAConfig, seed: int) -> DSAForSequenceClassification:

@@ -207,6 +207,8 @@ def test_glue_keeps_the_two_validation_splits_of_mnli_apart(tmp_path: Path) -> N
         make_task(DataArguments(task_name="mnli", text_column=["premise"]))
 
 
+ENCODER = Path(__file__).resolve().parents[2] / "model_cards" / "dsa-mini-en"
+SAVED = {**dict.fromkeys([*SMALL_SIZES, "vectors"]), "model_name_or_path": ENCODER}
 GOOD = "text,label\na b,x\nb c,y\na,x\nb,y\n"
 
 
@@ -223,6 +225,8 @@ GOOD = "text,label\na b,x\nb c,y\na,x\nb,y\n"
         (GOOD, {"label_column": "labl"}, r"train\.csv has no column 'labl'"),
         (GOOD, {"problem_type": "regression"}, r"train\.csv, line 2: the label 'x' is no number"),
         (GOOD, {"train_file": "none.csv"}, r"none\.csv, split 'train': there is no such file"),
+        (GOOD, {**SAVED, "hidden_size": 7}, "dsa-mini-en has an encoder of other parts or sizes than --hidden_size 7"),
+        ("text,label\n你好,x\n好你,y\n你,x\n", SAVED, "knows no word of 3 of 3 texts, such as '.*': train a --setting"),
         (GOOD, {"vectors": None}, "need word vectors: give --vectors"),
         (GOOD, {"metric_for_best_model": "spearman"}, "no metric 'spearman' to choose the best weights by: give one"),
         (GOOD.replace("y", "x"), {}, r"column 'label' holds only 'x': two or more classes are needed"),

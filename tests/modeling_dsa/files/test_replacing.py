@@ -1,6 +1,7 @@
 """modeling_dsa.files.replacing: whole or not there."""
 
 import contextlib
+import os
 import socket
 import subprocess
 import sys
@@ -25,6 +26,21 @@ def test_a_file_is_whole_or_as_it_was(tmp_path: Path) -> None:
         write_json({"a": float("nan")}, path)
     assert path.read_text(encoding="utf-8") == '{\n  "a": "ä"\n}\n'
     assert names(path.parent) == ["figures.json"]
+
+
+def test_the_longest_name_is_written(tmp_path: Path) -> None:
+    path = tmp_path / ("ä" * 125 + ".json")
+    write_json({}, path)
+    assert names(tmp_path) == [path.name]
+
+
+def test_devices_and_pipes_are_not_replaced(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", Path(os.devnull), Path("/dev/stdout")):
+        with pytest.raises(ValueError, match="is a device or a pipe"):
+            write_json({}, path)
+    assert (tmp_path / "pipe").is_fifo()
+    assert Path(os.devnull).is_char_device()
 
 
 def test_a_folder_is_filled_at_once_or_not(tmp_path: Path) -> None:

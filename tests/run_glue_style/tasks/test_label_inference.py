@@ -59,6 +59,7 @@ def test_problem_type_decides() -> None:
     assert infer([0.0, 1.0], "single_label_classification")[0] == ("0", "1")
     assert infer([0.5, 1.0] * 5, "single_label_classification")[0] == ("0.5", "1")
     assert infer(["1", "2"], "regression")[0] == ()
+    assert infer(["Yes", "yes"], "single_label_classification")[0] == ("Yes", "yes")
     assert len(infer([f"text {index}" for index in range(30)], "single_label_classification")[0]) == 30
 
 
@@ -95,6 +96,7 @@ def test_classes_and_their_counts_are_logged(caplog: pytest.LogCaptureFixture) -
         (["a", "b"], {"problem_type": "regression"}, "data, row 1: the label 'a' is no number"),
         (["a", ["b"]], {}, "data, row 2: the label is a list; an example has one label"),
         (["a", "b"], {"test": ["a", "c"]}, "row 2: the label 'c' of split 'test' does not occur in the training data"),
+        (["Yes", "no", "yes", "yes"], {}, "row 1: the label 'Yes' looks like 'yes', of which there are more"),
         ([f"text {index}" for index in range(30)], {}, "has 30 different labels in 30 rows: name the column of lab"),
     ],
 )

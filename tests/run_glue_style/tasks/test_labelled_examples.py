@@ -132,8 +132,8 @@ def test_class_numbers_of_another_order_are_matched_by_name(tmp_path: Path) -> N
 
 def test_csv_fields_may_hold_separators_quotes_and_lines(tmp_path: Path) -> None:
     path = tmp_path / "pairs.csv"
-    path.write_bytes('\ufeffpremise,hypothesis,label\r\n"a, ""b""\n\nc",d,0\r\n'.encode())
-    assert load(path).to_dict() == {"premise": ['a, "b"\n\nc'], "hypothesis": ["d"], "label": [0]}
+    path.write_bytes('\ufeffpremise,hypothesis,label\r\n"a, ""b""\n\nc, d, 0\ne",f,0\r\n'.encode())
+    assert load(path).to_dict() == {"premise": ['a, "b"\n\nc, d, 0\ne'], "hypothesis": ["f"], "label": [0]}
 
 
 def test_second_call_reads_the_cache_and_a_changed_file_is_read_again(tmp_path: Path) -> None:
@@ -185,6 +185,12 @@ GOOD = '{"premise": "a", "hypothesis": "b", "label": 0}\n'
         ("a.jsonl", GOOD + '{"premise": \n', r"a\.jsonl, line 2 is broken JSON \(Expecting value at character"),
         ("a.jsonl", "[0, 1]\n", r"line 1 is no JSON object but '\[0, 1\]': each line must be"),
         ("a.csv", HEADER + '"a,b,0\n', r"a\.csv, line 2 is broken \(unexpected end of data\)"),
+        (
+            "a.csv",
+            HEADER + '"a,b,0\nc,d,neutral\ne",f,0\n',
+            r"a\.csv, line 4: the premise holds what .* 'a,b,0': close",
+        ),
+        ("a.csv", HEADER + 'a,"b\nc,d,neutral\ne",0\n', r"line 4: the hypothesis holds .*, 'c,d,neutral': close"),
         ("a.tsv", b"label\tpremise\thypothesis\n0\ta\xff\tb\n", r"a\.tsv, line 2 is not UTF-8: save it as UTF-8"),
         ("a.jsonl", "", r"a\.jsonl: the file holds no rows"),
         ("a.csv", HEADER, r"a\.csv: the file holds no rows"),
@@ -216,6 +222,8 @@ def test_parquet_mistakes_name_the_row(tmp_path: Path) -> None:
 def test_missing_file(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"absent\.csv, split 'train': there is no such file"):
         load(tmp_path / "absent.csv")
+    with pytest.raises(ValueError, match="split 'train', is a folder: give a file in it"):
+        load(tmp_path)
 
 
 def test_a_failed_file_can_be_fixed(tmp_path: Path) -> None:
