@@ -44,7 +44,11 @@ class DataArguments(DatasetArguments):
     """The examples: files, a data set, or a task of GLUE."""
 
     task_name: str | None = field(
-        default=None, metadata={"help": "Task of GLUE, from the Hub or from its own files.", "choices": list(GLUE)}
+        default=None,
+        metadata={
+            "help": "Task of GLUE, from the Hub or from its own files; CoLA's need a header.",
+            "choices": list(GLUE),
+        },
     )
     text_column: list[str] | None = field(
         default=None,

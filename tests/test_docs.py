@@ -184,7 +184,7 @@ def home(vectors: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path
         lines = "".join(json.dumps(example) + "\n" for example in examples)
         (tmp_path / f"{name}.jsonl").write_text(lines, encoding="utf-8")
     reviews = [f"{'bad' if pair['label'] else 'good'}\t{pair['premise']}" for pair in pairs("train")[:60]]
-    (tmp_path / "reviews.tsv").write_text("label\ttext\n" + "\n".join(reviews) + "\n", encoding="utf-8")
+    (tmp_path / "reviews.tsv").write_text("sentiment\treview\n" + "\n".join(reviews) + "\n", encoding="utf-8")
     scored = [f"{pair['premise']}\t{pair['hypothesis']}\t{pair['label'] + 0.5}" for pair in pairs("train")[:200]]
     (tmp_path / "pairs.tsv").write_text("sentence1\tsentence2\tscore\n" + "\n".join(scored) + "\n", encoding="utf-8")
     monkeypatch.chdir(tmp_path)

@@ -37,7 +37,7 @@ def add_parser(commands: "argparse._SubParsersAction[Any]") -> None:
     )
     parser.add_argument("--model", required=True, metavar="MODEL", help="Folder or Hub id of a model.")
     parser.add_argument(
-        "--text_column", metavar="NAME", help="Column of the sentences; default: 'text', or the only one."
+        "--text_column", metavar="NAME", help="Column of the sentences; default: found as for training, such as 'text'."
     )
     parser.add_argument("--split", metavar="NAME", help="Split of a data set; default: the only one.")
     parser.add_argument(

@@ -56,8 +56,8 @@ def add_parser(commands: "argparse._SubParsersAction[Any]") -> None:
         nargs="+",
         default=[],
         metavar="NAME",
-        help="Column of the texts in a file, or two columns of pairs; default: text or sentence, and of pairs "
-        "sentence1 sentence2, premise hypothesis, or text text_pair.",
+        help="Column of the texts in a file, or two columns of pairs; default: found as for training, such as text, or "
+        "premise and hypothesis.",
     )
     parser.add_argument("--output", type=Path, metavar="FILE", help="File to write; default: standard output.")
     parser.add_argument(

@@ -9,9 +9,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from modeling_dsa.files.columns import is_no_name
+from modeling_dsa.files.columns import find_text_columns
 from modeling_dsa.files.hashing import file_hash, require_hash
 from modeling_dsa.files.remote_paths import AnyPath, parse_path
+from modeling_dsa.files.tables import Table, file_table
 from modeling_dsa.files.text_files import file_extension, open_parquet, read_lines, read_rows, read_standard_input
 
 COLUMN = "text"
@@ -46,7 +47,7 @@ def open_sentences(source: str, column: str | None = None, split: str | None = N
         source: A UTF-8 file: `.txt` with one sentence a line, and what `read_rows` reads (empty lines between *its*
             rows are none), on this machine or by a URL of fsspec. Or a data set, by its Hub id or folder, which is
             streamed and needs `datasets`. Or `-`, standard input with one sentence a line.
-        column: The column that holds the sentences; default: `text`, or the only one. With it a `.txt` is a
+        column: The column that holds the sentences; default: as in [`find_text_columns`]. With it a `.txt` is a
             tab-separated table.
         split: Of a data set; default: the only one.
 
@@ -92,17 +93,10 @@ def _is_data_set(source: str, path: Path) -> bool:
 def _open_file(path: AnyPath, column: str | None) -> SentenceSource:
     count, stamp = None, _stamp(path)
     if file_extension(path) == ".parquet":
-        with open_parquet(path) as table:
-            column, count = _choose_column(str(path), column, table.schema_arrow.names), table.metadata.num_rows
-    elif file_extension(path) != ".txt" or column is not None:
-        first = next(read_rows(path), None)
-        columns = [] if first is None else list(first[1])
-        if column is None and len(columns) == 1 and "json" not in file_extension(path) and is_no_name(columns[0]):
-            raise ValueError(
-                f"{path}: its first line is {columns[0][:80]!r}, which is taken for the name of a column and looks "
-                "like a sentence: give the file a first line `text`, or name it .txt."
-            )
-        column = (column or COLUMN) if first is None else _choose_column(str(path), column, columns)
+        with open_parquet(path) as opened:
+            count = opened.metadata.num_rows
+    if file_extension(path) != ".txt" or column is not None:
+        column = _choose_column(file_table(path), column)
     sentences = partial(_file_sentences, path, column)
     next(sentences(), None)  # a mistake that can be told at once
     sha256 = file_hash(path)
@@ -156,16 +150,14 @@ def _open_data_set(name: str, column: str | None, split: str | None) -> Sentence
     if chosen_split not in splits:
         raise ValueError(f"{name} has no split {chosen_split!r}{_suggest(chosen_split, list(splits))}")
     rows = splits[chosen_split]
-    first = next(iter(rows), None)
-    if first is not None:
-        column = _choose_column(name, column, list(first))
-        rows = rows.select_columns([column])
+    column = _choose_column(Table(name, lambda _: ((name, row) for row in rows)), column)
+    chosen = rows.select_columns([column])
     info = (builder.info.splits or {}).get(chosen_split)
     return SentenceSource(
         name,
         {"split": chosen_split, "hash": builder.hash, "column": column},
         info.num_examples if info else None,
-        partial(_data_set_sentences, f"{name}, split {chosen_split!r}", rows),
+        partial(_data_set_sentences, f"{name}, split {chosen_split!r}", chosen),
     )
 
 
@@ -175,17 +167,16 @@ def _data_set_sentences(name: str, rows: Iterable[dict[str, Any]]) -> Iterator[s
         yield _sentence(value, f"{name}, row {number}")
 
 
-def _choose_column(name: str, column: str | None, columns: Sequence[str]) -> str:
-    if column is not None and column not in columns:
-        raise ValueError(f"{name} has no column {column!r}{_suggest(column, columns)}")
-    if column is not None or len(columns) == 1:
-        return column or columns[0]
-    if COLUMN not in columns:
-        raise ValueError(
-            f"{name} has the columns {', '.join(columns) or 'none':.500}: say with --text_column which holds the "
-            "sentences."
-        )
-    return COLUMN
+def _choose_column(table: Table, column: str | None) -> str:
+    """The column to read, that of the option or the one that is found."""
+    first = next(table.read(None), None)
+    if first is None:
+        return column or COLUMN
+    if column is None:
+        (column,) = find_text_columns(table, pairs=False)
+    elif column not in first[1]:
+        raise ValueError(f"{table.name} has no column {column!r}{_suggest(column, list(first[1]))}")
+    return column
 
 
 def _suggest(name: str, names: Sequence[str]) -> str:

@@ -68,10 +68,7 @@ def find_columns(
         ValueError: A column that was given is not there or is given twice, or the names leave a doubt. The message
             says which option names the column.
     """
-    rows = [row for _, row in itertools.islice(table.read(None), _LOOKED_AT)]
-    if not rows:
-        raise ValueError(f"{table.name}: there are no rows")
-    columns = list(dict.fromkeys(itertools.chain.from_iterable(rows)))
+    rows, columns = _first_rows(table)
     for column in (*(texts or ()), *([label] if label else [])):
         if column not in columns:
             raise ValueError(f"{table.name} has no column {column!r}: it has {_list(columns)}")
@@ -87,7 +84,38 @@ def find_columns(
     return found, label
 
 
-def is_no_name(column: str) -> bool:
+def find_text_columns(table: Table, *, pairs: bool) -> tuple[str, ...]:
+    """The column of texts, or the two of pairs, of a table to predict for or to encode.
+
+    They are found as for training. A column that is called as labels are holds no texts, unless it is the only one.
+
+    Args:
+        table: The texts, and maybe more.
+        pairs: Whether pairs are read.
+
+    Raises:
+        ValueError: The table has no rows or no header, holds pairs where single texts are read, or its names leave a
+            doubt.
+    """
+    rows, columns = _first_rows(table)
+    if len(columns) == 1 and not pairs:
+        found: tuple[str, ...] = tuple(columns)
+    else:
+        found = _text_columns([name for name in columns if _plain(name) not in LABELS.names], rows, table, pairs)
+    if len(found) == 2 and not pairs:
+        raise ValueError(
+            f"{table.name} holds pairs ({' and '.join(found)}), but single texts are read: say with --text_column "
+            "which column to read."
+        )
+    if not table.has_types and any(map(_is_no_name, found)):
+        raise ValueError(
+            f"{table.name}: its first line is {found[0][:80]!r}, which is taken for the name of a column and looks "
+            "like a text: give the file a first line `text`, or name it .txt."
+        )
+    return found
+
+
+def _is_no_name(column: str) -> bool:
     """Whether what stands for the name of a column looks like a value, so that a table has no header."""
     return as_number(column) is not None or len(column.split()) > 4
 
@@ -98,6 +126,14 @@ def example_texts(table: Table, columns: Sequence[str]) -> tuple[str, ...]:
     examples = [tuple(row[column] for column in columns) for row in rows]
     texts = [example for example in examples if all(isinstance(text, str) and text.strip() for text in example)]
     return min(texts, key=lambda example: sum(map(len, example)), default=())
+
+
+def _first_rows(table: Table) -> tuple[list[Row], list[str]]:
+    """Some rows, and the names of their columns."""
+    rows = [row for _, row in itertools.islice(table.read(None), _LOOKED_AT)]
+    if not rows:
+        raise ValueError(f"{table.name}: there are no rows")
+    return rows, list(dict.fromkeys(itertools.chain.from_iterable(rows)))
 
 
 def _label_column(columns: Sequence[str], table: Table, label_names: LabelNames) -> str:
@@ -113,15 +149,18 @@ def _label_column(columns: Sequence[str], table: Table, label_names: LabelNames)
     raise ValueError(f"{table.name}: {several}; say which does with {label_names.option}{hint}")
 
 
-def _text_columns(columns: Sequence[str], rows: Sequence[Row], table: Table) -> tuple[str, ...]:
+def _text_columns(
+    columns: Sequence[str], rows: Sequence[Row], table: Table, pairs_alone: bool = False
+) -> tuple[str, ...]:
     named = {_plain(column): column for column in columns}
     pairs = [(named[first], named[second]) for first, second in PAIRS if first in named and second in named]
     paired = set(itertools.chain.from_iterable(pairs))
-    usual = [*pairs, *((named[name],) for name in SINGLES if name in named and named[name] not in paired)]
+    singles = [(named[name],) for name in SINGLES if name in named and named[name] not in paired]
+    usual = pairs if pairs_alone else [*pairs, *singles]
     if len(usual) == 1:
         return usual[0]
     textual = [column for column in columns if _holds_texts([row.get(column) for row in rows], table)]
-    if not usual and len(textual) == 1:
+    if not usual and len(textual) == 1 and not pairs_alone:
         return (textual[0],)
     several = _list([" and ".join(found) for found in usual] or textual or columns)
     raise ValueError(
@@ -139,7 +178,7 @@ def _holds_texts(values: Sequence[object], table: Table) -> bool:
 
 def _about_header(columns: Sequence[str], table: Table) -> str:
     """A hint where the first row is taken for the names of the columns, and looks like data."""
-    headless = not table.has_types and any(map(is_no_name, columns))
+    headless = not table.has_types and any(map(_is_no_name, columns))
     return "; or give the file a first line with the names of its columns, if it has none" if headless else ""
 
 

@@ -4,8 +4,8 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 
+from .remote_paths import AnyPath
 from .text_files import Row, Rows, file_extension, open_parquet, read_rows
 
 
@@ -27,7 +27,7 @@ class Table:
     has_types: bool = True
 
 
-def file_table(path: Path) -> Table:
+def file_table(path: AnyPath) -> Table:
     """The rows of a file.
 
     Raises:
@@ -55,7 +55,7 @@ def name_classes(row: Row, class_names: Mapping[str, Sequence[str]]) -> Row:
     return {**row, **named} if named else row
 
 
-def _class_names(path: Path, metadata: Mapping[bytes, bytes]) -> dict[str, Sequence[str]]:
+def _class_names(path: AnyPath, metadata: Mapping[bytes, bytes]) -> dict[str, Sequence[str]]:
     """The classes of each column that is a `ClassLabel` of `datasets`, which writes them into a file's schema."""
     try:
         features = json.loads(metadata.get(b"huggingface", b"{}")).get("info", {}).get("features", {})

@@ -2,17 +2,16 @@
 
 import itertools
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from modeling_dsa.batching_dsa import Text
-from modeling_dsa.files.columns import is_no_name
+from modeling_dsa.files.columns import find_text_columns
+from modeling_dsa.files.tables import file_table
 from modeling_dsa.files.text_files import file_extension, read_lines, read_rows, read_standard_input
 
 STANDARD_INPUT = "-"
-_SINGLE_COLUMNS = (("text",), ("sentence",))
-_PAIR_COLUMNS = (("sentence1", "sentence2"), ("premise", "hypothesis"), ("text", "text_pair"))
 
 
 def open_texts(source: str, text_pair: str | None, columns: Sequence[str], *, pairs: bool) -> Iterator[Text]:
@@ -81,35 +80,13 @@ def _file_texts(path: Path, columns: Sequence[str], *, pairs: bool) -> Iterator[
         yield from _line_texts(read_lines(path), pairs=pairs)
         return
     if not columns:
-        first = next(read_rows(path), None)
-        if first is None:
+        table = file_table(path)
+        if next(table.read(None), None) is None:
             return
-        columns = _found_columns(path, first[1], pairs=pairs)
-        if "json" not in file_extension(path) and any(map(is_no_name, columns)):
-            raise ValueError(
-                f"{path}: its first line is {columns[0][:80]!r}, which is taken for the name of a column and looks "
-                "like a text: give the file a first line `text`, or name it .txt."
-            )
+        columns = find_text_columns(table, pairs=pairs)
     for location, row in read_rows(path, columns):
         values = [_checked(row[column], f"{location}, column {column!r}") for column in columns]
         yield (values[0], values[1]) if pairs else values[0]
-
-
-def _found_columns(path: Path, row: Mapping[str, Any], *, pairs: bool) -> Sequence[str]:
-    found_pairs = [columns for columns in _PAIR_COLUMNS if all(column in row for column in columns)]
-    found_singles = [columns for columns in _SINGLE_COLUMNS if columns[0] in row]
-    if found_pairs and not pairs:
-        raise ValueError(
-            f"{path} holds pairs ({' and '.join(found_pairs[0])}), but the model reads single texts: say with "
-            "--text_column which column to read."
-        )
-    found: Sequence[Sequence[str]] = found_pairs if pairs else found_singles or ([list(row)] if len(row) == 1 else [])
-    if len(found) != 1:
-        holds = "the pairs of texts" if pairs else "the texts"
-        raise ValueError(
-            f"{path} has the columns {', '.join(row) or 'none':.500}: say with --text_column which hold {holds}."
-        )
-    return found[0]
 
 
 def _line_texts(lines: Iterator[tuple[str, str]], *, pairs: bool) -> Iterator[Text]:

@@ -42,7 +42,7 @@ class GlueTask:
         """What its examples are."""
         names = zip(self.texts, self.file_columns or self.texts, strict=True)
         return ExampleFormat(
-            texts={text: (text, in_file) for text, in_file in names},
+            texts={text: tuple(dict.fromkeys((text, in_file))) for text, in_file in names},
             label_columns=_LABEL_COLUMNS,
             labels=KnownClasses(self.label_names) if self.label_names else Numbers(unlabelled=-1),
         )

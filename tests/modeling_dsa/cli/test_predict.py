@@ -191,8 +191,8 @@ def test_mistakes_are_one_sentence_and_leave_nothing(
         ("nli", ["a"], "The model reads pairs of texts, but one was given: give the second too."),
         ("vsam", [" "], "' ' is an empty text"),
         ("nli", [pair_file, "b"], "gives the texts itself: leave out 'b'"),
-        ("vsam", [pair_file], "pairs.csv holds pairs (premise and hypothesis), but the model reads single texts"),
-        ("nli", [null], "null.jsonl has the columns text: say with --text_column which hold the pairs of texts."),
+        ("vsam", [pair_file], "pairs.csv: it is not clear which of 'premise and hypothesis', 'text' holds the"),
+        ("nli", [null], "null.jsonl: it is not clear which of 'text' holds the texts; say it with --text_column"),
         ("nli", [pair_file, "--text_column", "text"], "reads pairs of texts: name two columns with --text_column"),
         (
             "vsam",

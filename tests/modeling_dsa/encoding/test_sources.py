@@ -130,7 +130,8 @@ def test_file_is_read_as_it_is_asked_for(tmp_path: Path) -> None:
     [
         ("a.csv", "id,text\n1,a\n", "txt", "a.csv has no column 'txt': it has id, text; did you mean 'text'?"),
         ("a.csv", "id,text\n1,a\n", "zzz", "a.csv has no column 'zzz': it has id, text."),
-        ("a.csv", "id,sentence\n1,a\n", None, "a.csv has the columns id, sentence: say with --text_column"),
+        ("a.csv", "title,body\na,b\n", None, "a.csv: it is not clear which of 'title', 'body' holds the texts; say it"),
+        ("a.csv", "premise,hypothesis\na,b\n", None, "a.csv holds pairs (premise and hypothesis), but single texts"),
         ("a.csv", "id\n", "text", "a.csv has no column 'text': it has id."),
         ("a.jsonl", '{"text": 5}', None, "a.jsonl, line 1: 5 is no text: fix the row or name another column."),
         ("a.jsonl", '{"text": "a"', None, "a.jsonl, line 1 is broken JSON"),

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from modeling_dsa.files.columns import example_texts, find_columns
+from modeling_dsa.files.columns import example_texts, find_columns, find_text_columns
 from modeling_dsa.files.tables import Table
 from modeling_dsa.files.text_files import Rows
 
@@ -32,6 +32,7 @@ def table(*rows: dict[str, Any], has_types: bool = True) -> Table:
 )
 def test_usual_names_are_found(row: dict[str, Any], texts: tuple[str, ...], label: str) -> None:
     assert find_columns(table(row)) == (texts, label)
+    assert find_text_columns(table(row), pairs=len(texts) == 2) == texts
 
 
 def test_numbers_of_a_table_of_texts_are_no_texts() -> None:
