@@ -154,8 +154,6 @@ def _train_and_evaluate(
     prepared = prepare(accelerator)
     model = prepared.model
     identity = run_identity(model_arguments, recipe, run, model, prepared.identity, accelerator)
-    trained_parameters = model.num_parameters(only_trainable=True)
-    logger.info(f"{prepared.description}; {trained_parameters:,} trained parameters.")
     _open_folder(output_dir, run, accelerator)
     trainer = Trainer(
         accelerator=accelerator,
@@ -171,6 +169,8 @@ def _train_and_evaluate(
         groups=prepared.groups,
         on_checkpoint=hub.push_checkpoint if hub is not None and run.hub_strategy == "every_save" else None,
     )
+    trained_parameters = model.num_parameters(only_trainable=True)  # now that the recipe has frozen its part
+    logger.info(f"{prepared.description}; {trained_parameters:,} trained parameters.")
     progress = trainer.train()
     predicted = {name: trainer.predict(examples) for name, examples in prepared.evaluated.items()}
     metrics = {name: prepared.objective.metrics(*split) for name, split in predicted.items()}

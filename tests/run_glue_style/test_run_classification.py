@@ -132,7 +132,7 @@ def regression(finished: Path, folder: Path, tmp_path_factory: pytest.TempPathFa
     level = root.level
     root.addHandler(handler)
     root.setLevel(logging.INFO)
-    assert run_classification(options | {"output_dir": output, "num_train_epochs": 8}) == 0
+    assert run_classification(options | {"output_dir": output, "num_train_epochs": 8, "encoder_learning_rate": 0}) == 0
     root.removeHandler(handler)
     root.setLevel(level)
     return output, "\n".join(lines)
@@ -149,6 +149,8 @@ def test_numbers_are_learnt_by_a_new_head_on_a_saved_encoder(regression: tuple[P
     assert scores["mean_absolute_error"] < scores["constant_absolute_error"]
     assert "Regression: column 'score' holds numbers from 1.25 to 4.25." in logged
     assert "the head is a new one, for other labels" in logged
+    model = AutoModelForSequenceClassification.from_pretrained(output)
+    assert results["trained_parameters"] == sum(weight.numel() for weight in model.classifier.parameters())
     assert f"validation: Pearson {scores['pearson']:.3f}, Spearman {scores['spearman']:.3f}; mean absolute er" in logged
     before, after = (load_file(path / "model.safetensors") for path in (finished, output))
     table = "dsa.embed_tokens.weight"
