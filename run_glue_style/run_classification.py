@@ -5,6 +5,7 @@ glove.6B.zip` finds the columns, the classes and their names in the data; --data
 and --task_name one of the tasks of GLUE.
 """
 
+import logging
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -35,6 +36,8 @@ from run_glue_style.tasks.metrics import ClassificationMetric, RegressionMetric
 from run_glue_style.tasks.task import Task
 from run_glue_style.tasks.validation_split import check_size, hold_out
 from run_glue_style.training.entry import ReadRun, read_task, run_script
+
+logger = logging.getLogger(__name__)
 
 DEFAULT_SETTING = "dsa-small"
 
@@ -179,6 +182,7 @@ def _infer_format(tables: Mapping[str, Table], arguments: DataArguments) -> tupl
     if "train" not in tables:
         raise ValueError(f"{arguments.dataset_name} has no split 'train', only {', '.join(tables)}.")
     columns, label_column = find_columns(tables["train"], arguments.text_column, arguments.label_column)
+    logger.info(f"The texts are in {' and '.join(map(repr, columns))}, the labels in {label_column!r}.")
     labels, labelled = infer_labels(tables, label_column, arguments.problem_type)
     texts = dict(zip(("text", "text_pair"), [(column,) for column in columns], strict=False))
     return ExampleFormat(texts, (label_column,), labels), labelled

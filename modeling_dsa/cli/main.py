@@ -6,11 +6,11 @@ import shlex
 import sys
 from collections.abc import Callable, Sequence
 from importlib.metadata import entry_points, version
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from safetensors import SafetensorError
 
-from modeling_dsa.files.command_line import refuse_undecoded
+from modeling_dsa.files.command_line import refuse_undecoded, repeated_option
 from modeling_dsa.files.standard_output import check_standard_output
 
 from . import encode, evaluate, explain, init, onnx, predict, push, widget
@@ -60,6 +60,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 class _Parser(argparse.ArgumentParser):
     """Refuses a mistake with one sentence and exit code 2."""
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:  # of each verb, too
+        repeated = repeated_option(self, sys.argv[1:] if args is None else args)
+        if repeated is not None:
+            self.error(repeated)
+        return super().parse_known_args(args, namespace)
 
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"error: {message}\nSee {self.prog} --help.\n")

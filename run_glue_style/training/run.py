@@ -138,6 +138,12 @@ def _refuse_finished(output_dir: Path, run: RunArguments) -> None:
             f"{output_dir} holds a finished run: give {push}--overwrite_output_dir to replace it, or another "
             "--output_dir."
         )
+    foreign = [name for name in ("config.json", "model.safetensors", "README.md") if (output_dir / name).exists()]
+    if foreign and not run.overwrite_output_dir and not (output_dir / "checkpoints").is_dir():
+        raise ValueError(
+            f"{output_dir} holds {', '.join(foreign)}, but no run that could go on: give another --output_dir, or "
+            "--overwrite_output_dir to replace them."
+        )
 
 
 def _train_and_evaluate(

@@ -173,7 +173,7 @@ def test_numbers_beyond_float32_stop_the_run_with_their_example(
 ) -> None:
     path, output = tmp_path / "train.csv", tmp_path / "run"
     path.write_text("text,label\n" + "we meet,1.5\nthey said,1e39\n" * 4)
-    options = {"train_file": path, "validation_file": path, "vectors": folder / "vectors.txt", "output_dir": output}
+    options = {"train_file": path, "validation_split": 2, "vectors": folder / "vectors.txt", "output_dir": output}
     sizes = {"setting": "dsa-small", "embedding_size": WIDTH, "problem_type": "regression"}
     assert run_classification({**QUICK, **sizes, **options}) == 2
     assert "nonfinite-step-1.json" in logged_error(caplog)

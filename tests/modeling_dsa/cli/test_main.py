@@ -72,6 +72,8 @@ def test_help_needs_no_torch_and_the_rest_no_extra(tmp_path: Path) -> None:
             "--seed: '-1' is no whole number from 0 to",
         ),
         (["init", "a", "--vectors", "v", "--texts", "t", "--head", "lm"], "argument --head: invalid choice: 'lm'"),
+        (["encode", "a", "b", "--model", "m", "--model", "n"], "error: --model is given twice: give it once."),
+        (["predict", "m", "a", "--labels", "b", "--labels", "c"], "--labels is given twice: give all its values behi"),
         (["explain"], "the following arguments are required: MODEL"),
     ],
 )
@@ -84,7 +86,7 @@ def test_mistakes_of_the_command_line_are_clear(
     first, second = capsys.readouterr().err.splitlines()
     assert first.startswith("error: ")
     assert message in first
-    assert re.fullmatch(r"See dsa( init| explain)? --help\.", second)
+    assert re.fullmatch(r"See dsa( init| encode| explain| predict)? --help\.", second)
 
 
 def test_version_and_help(capsys: pytest.CaptureFixture[str]) -> None:

@@ -219,3 +219,17 @@ def test_what_else_a_parquet_schema_says_changes_no_text(
     pyarrow.parquet.write_table(table, "a.parquet", store_schema=False)
     assert [row["text"] for _, row in read_rows(Path("a.parquet"))] == ["A man", "A dog"]
     assert [path.name for path in tmp_path.iterdir()] == ["a.parquet"]
+
+
+def test_a_row_in_an_open_quotation_is_told_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text('text,score\n"Well, it is\n1,000, or so\nmore",1\n')
+    assert len(list(read_rows(path))) == 1
+    assert not caplog.messages
+    path.write_text('text,score\n"open,1\nb,2\nc",3\n')
+    for _ in range(2):
+        assert len(list(read_rows(path))) == 1
+    (message,) = caplog.messages
+    assert message.startswith(
+        f"{path}, line 4: a field of several lines holds 'open,1', which looks like a row of its own"
+    )
