@@ -40,7 +40,7 @@ def test_help_needs_no_torch_and_the_rest_no_extra(tmp_path: Path) -> None:
     (tmp_path / "e.parquet").write_text("")
     files = [str(path) for path in sorted(tmp_path.iterdir())]
     model = save_system(tmp_path, "nli").folder
-    start = ["init", str(tmp_path / "out"), "--vectors", write_inputs(tmp_path).vectors, "--text_columns", "text"]
+    start = ["init", str(tmp_path / "out"), "--vectors", write_inputs(tmp_path).vectors, "--text_column", "text"]
     start += ["--config", "static-cnn-snli", "--texts"]
     runs = [
         [*start, *files],
