@@ -7,8 +7,9 @@ and --task_name one of the tasks of GLUE.
 
 import logging
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 if not __package__:  # started by its path: Python searches this folder, and not the repository's root
@@ -35,7 +36,7 @@ from run_glue_style.tasks.labelled_examples import (
 from run_glue_style.tasks.metrics import ClassificationMetric, RegressionMetric
 from run_glue_style.tasks.task import Task
 from run_glue_style.tasks.validation_split import check_size, hold_out
-from run_glue_style.training.entry import ReadRun, read_task, run_script
+from run_glue_style.training.entry import read_task, run_script, train_as_read
 
 logger = logging.getLogger(__name__)
 
@@ -132,19 +133,8 @@ def make_task(arguments: DataArguments) -> Task:
     )
 
 
-def read(argv: Sequence[str] | None = None) -> ReadRun:
-    """The run that a command line asks for; default: the process's own.
-
-    Raises:
-        SystemExit: The command line has a mistake.
-        ValueError: Options contradict each other.
-    """
-    return read_task(DataArguments, make_task, __doc__, REPORTERS, argv, DEFAULT_SETTING)
-
-
-def main() -> None:
-    """Train, evaluate and report, as the command line says."""
-    read().train()
+read = partial(read_task, DataArguments, make_task, __doc__, REPORTERS, default_setting=DEFAULT_SETTING)
+main = partial(train_as_read, read)
 
 
 def _glue_task(arguments: DataArguments, name: str) -> Task:

@@ -4,7 +4,7 @@ import argparse
 import logging
 import shlex
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from importlib.metadata import entry_points, version
 from typing import Any, NoReturn
 
@@ -75,6 +75,20 @@ def _parser() -> argparse.ArgumentParser:
     parser = _Parser(prog="dsa", description="Dynamic Self-Attention sentence encoders.", allow_abbrev=False)
     parser.add_argument("--version", action="version", version=f"dsa-transformers {version('dsa-transformers')}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    for verb in (*_VERBS, *(entry.load() for entry in entry_points(group=_VERBS_OF_OTHERS))):
+    for verb in (*_VERBS, *_verbs_of_others()):
         verb.add_parser(commands)
     return parser
+
+
+def _verbs_of_others() -> Iterator[Any]:
+    for entry in entry_points(group=_VERBS_OF_OTHERS):
+        try:
+            verb = entry.load()
+        except Exception as error:  # other code, which may raise anything: the verbs of this package work all the same
+            reason = " ".join(f"{type(error).__name__}: {error}".split())
+            logger.warning(
+                f"There is no 'dsa {entry.name}', as the entry point {entry.value} cannot be imported ({reason}): "
+                "install its package again."
+            )
+        else:
+            yield verb

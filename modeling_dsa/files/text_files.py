@@ -45,7 +45,7 @@ def read_texts(paths: Sequence[Path], columns: Sequence[str] = ()) -> list[str]:
         for location, row in read_rows(path, columns or None):
             if not columns:
                 raise ValueError(
-                    f"{path} has the columns {', '.join(row):.500}: say with --text_columns which hold the texts."
+                    f"{path} has the columns {', '.join(row):.500}: say with --text_column which hold the texts."
                 )
             for value in row.values():
                 if value is not None and not isinstance(value, str):

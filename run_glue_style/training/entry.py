@@ -112,6 +112,19 @@ def read_task(
     return ReadRun(partial(train_task, task, model, recipe, run, overrides, reporters), check)
 
 
+def train_as_read(read: Callable[[], ReadRun]) -> None:
+    """Train, evaluate and report, as the process's own command line says.
+
+    Args:
+        read: Reads it.
+
+    Raises:
+        SystemExit: The command line has a mistake.
+        ValueError: Options contradict each other, or the run cannot be made of them.
+    """
+    read().train()
+
+
 def shared_identity(model: ModelArguments, recipe: TrainingRecipe, run: RunArguments) -> dict[str, Any]:
     """What the options of all scripts say of a run beside its config."""
     return {

@@ -222,13 +222,13 @@ def test_mistakes_of_init_are_clear(inputs: Inputs, tmp_path: Path, caplog: pyte
         (["--config", wrong], "cannot be loaded (kernel_sizes must be one or more odd numbers, got [2]): give a"),
         (["--config", tmp_path], f"{tmp_path} has no config.json: give the folder of a saved model."),
         (["--texts", tmp_path / "no.txt"], f"There is no file {tmp_path / 'no.txt'}: give files of texts."),
-        (["--texts", csv], f"{csv} has the columns id, text: say with --text_columns which hold the texts."),
+        (["--texts", csv], f"{csv} has the columns id, text: say with --text_column which hold the texts."),
         (
             ["--vectors", "teacher:x", "--frequency_weighting", 1, "--texts", csv, "--vectors", inputs.vectors],
             "--frequ",
         ),
         (["--vectors", f"teacher:{tmp_path}"], f"The teacher {tmp_path} cannot be loaded ("),
-        (["--texts", csv, "--text_columns", "txt"], f"{csv} has no column 'txt': it has id, text."),
+        (["--texts", csv, "--text_column", "txt"], f"{csv} has no column 'txt': it has id, text."),
     ]
     for words, message in mistakes:
         assert init(output, inputs, *words) == 2
