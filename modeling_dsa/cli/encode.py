@@ -57,9 +57,8 @@ def add_parser(commands: "argparse._SubParsersAction[Any]") -> None:
     parser.add_argument(
         "--shard_size",
         type=whole_number(1, sys.maxsize),
-        default=SHARD_SIZE,
         metavar="ROWS",
-        help="Rows of a file in a folder; default: %(default)s.",
+        help=f"Rows of a file in a folder; default: {SHARD_SIZE}.",
     )
     parser.add_argument("--overwrite", action="store_true", help="Replace what is there and start again.")
 
@@ -76,6 +75,8 @@ def run(arguments: argparse.Namespace) -> int:
     from modeling_dsa.encoding.sources import open_sentences
 
     output = parse_path(arguments.output)
+    if output.suffix == ".npy" and arguments.shard_size is not None:
+        raise ValueError(f"{output} is one file: leave --shard_size out, or give a folder.")
     process = Process.from_environment()
     check_output(output, arguments.overwrite, process)
     check_writable(output)
@@ -89,7 +90,7 @@ def run(arguments: argparse.Namespace) -> int:
         batch_size=arguments.batch_size,
         normalize=arguments.normalize,
         dtype=arguments.dtype,
-        shard_size=arguments.shard_size,
+        shard_size=arguments.shard_size or SHARD_SIZE,
         overwrite=arguments.overwrite,
     )
     try:

@@ -37,6 +37,8 @@ def load_part(what: str, source: str | Path, load: Callable[[str | Path], T]) ->
         return load(source)
     except Exception as error:  # of several libraries: hostile files find an error of every kind in them
         cause = error.__cause__ if isinstance(error, StrictDataclassError) else error
+        if "ignore_mismatched_sizes" in str(cause):  # transformers names the tensors in a table that it logs
+            cause = ValueError("weights have other shapes than its config says")
         first_sentence = re.split(r"[.:]?\s*\n|\. ", str(cause))[0].rstrip(".") or type(cause).__name__
         raise ValueError(
             f"{source}: the {what} cannot be loaded ({first_sentence}): give a folder or Hub id of a DSA model."

@@ -274,7 +274,8 @@ def _agreed(names: Sequence[str], row: Row, location: str, meaning: Callable[[ob
 
 def _drop_unlabelled(rows: Dataset, where: str) -> Dataset:
     labelled = rows.filter(_is_labelled, input_columns="label")
-    logger.info("%s: %d of %d rows dropped, without a label", where, len(rows) - len(labelled), len(rows))
+    if len(labelled) < len(rows):
+        logger.info("%s: %d of %d rows dropped, without a label", where, len(rows) - len(labelled), len(rows))
     return labelled
 
 

@@ -100,8 +100,12 @@ class _Parser(HfArgumentParser):
         """Options of a recipe as a command line, so that one parser checks both."""
         argv = []
         for name, value in options.items():
-            if name not in self.kinds or name == "recipe":
+            if name == "recipe":
+                self.error("a recipe cannot name another one: leave 'recipe' out.")
+            if name not in self.kinds:
                 self.refuse_option(f"--{name}")
+            if isinstance(value, list) and "list" not in str(self.kinds[name]):
+                self.error(f"{name} must be one value, got {len(value)}.")
             if value is None and type(None) not in get_args(self.kinds[name]):
                 self.error(f"{name} must have a value, got null.")
             if isinstance(value, list):

@@ -104,7 +104,7 @@ def test_splits_keep_their_names_and_the_dropped_rows_are_logged(
             splits = load_files(files, NLI)
         assert {name: len(split) for name, split in splits.items()} == {"train": 3, "validation_matched": 2}
         assert "split 'train': 1 of 4 rows dropped, without a label" in caplog.text
-        assert "split 'validation_matched': 0 of 2 rows dropped, without a label" in caplog.text
+        assert "validation_matched" not in caplog.text
 
 
 def test_short_column_names_numbers_and_untidy_labels(tmp_path: Path) -> None:
