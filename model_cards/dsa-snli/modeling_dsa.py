@@ -16,7 +16,6 @@ from transformers.utils.generic import ModelOutput, can_return_tuple
 
 from .compatibility_dsa import init
 from .configuration_dsa import DSAConfig
-from .directional_dsa import ProjectingGate
 from .encoders_dsa import ENCODERS, DenseCNN
 from .folding_dsa import FoldedDenseCNN
 from .layers_dsa import dropout
@@ -25,21 +24,22 @@ from .packing_dsa import Packing, pack, split_pairs
 from .pair_features_dsa import PairFeatures
 from .pooled_dsa import Pooled
 from .poolings_dsa import POOLINGS
-from .reinforced_dsa import ReinforcedSelfAttention, policy_loss
+from .reinforced_dsa import policy_loss
 from .repository_dsa import automatic_classes, write_repository_files
 from .shortcut_dsa import WordShortcut
-from .tree_dsa import GumbelTreeLSTM
-from .variational_dsa import INITIAL_LOG_STD, VariationalSelfAttention, without_samples
+from .systems_dsa import WithStartValues
+from .variational_dsa import without_samples
 
 if TYPE_CHECKING:
     # Not used here: transformers takes along to a saved model what a search for such lines in this one file finds.
     # Three of them import transformers' pipelines, whose own import may be what has loaded this file.
     from .batching_dsa import BATCH_SIZE  # noqa: F401
     from .config_fields_dsa import DSAConfigFields  # noqa: F401
+    from .directional_dsa import DirectionalEncoder  # noqa: F401
     from .handler import EndpointHandler  # noqa: F401
     from .pairwise_dsa import PairwiseSelfAttention  # noqa: F401
     from .pipeline_dsa import SentenceEmbeddingPipeline  # noqa: F401
-    from .systems_dsa import Encoder, Pooling  # noqa: F401
+    from .tree_dsa import GumbelTreeLSTM  # noqa: F401
     from .vectors_dsa import batch_vectors  # noqa: F401
     from .zero_shot_dsa import ZeroShotSimilarityPipeline  # noqa: F401
 
@@ -145,8 +145,13 @@ class DSAPreTrainedModel(PreTrainedModel):
 
     @torch.no_grad()
     def _init_weights(self, module: nn.Module) -> None:
-        """He initialisation, scaled by each layer's dropout as `config.initializer_scaling` says (Appendix A)."""
-        if isinstance(module, nn.Linear | nn.Conv1d):
+        """He initialisation, scaled by each layer's dropout as `config.initializer_scaling` says (Appendix A).
+
+        What starts otherwise in a module of an encoder or a pooling, it says itself, after its layers.
+        """
+        if isinstance(module, WithStartValues):
+            module.init_own_weights()
+        elif isinstance(module, nn.Linear | nn.Conv1d):
             rate = getattr(module, "dropout_rate", 0.0)
             scaling = {"keep_prob": 1 - rate, "dropout_rate": rate or 1.0, "none": 1.0}[self.config.initializer_scaling]
             gain = nn.init.calculate_gain("leaky_relu", self.config.negative_slope)
@@ -163,20 +168,6 @@ class DSAPreTrainedModel(PreTrainedModel):
         elif isinstance(module, nn.LSTM | nn.LSTMCell):  # as in torch
             for weight in module.parameters():
                 init.uniform_(weight, -1 / math.sqrt(module.hidden_size), 1 / math.sqrt(module.hidden_size))
-        elif isinstance(module, VariationalSelfAttention):
-            init.zeros_(module.step)
-            for layer in module.layers_from_zero():
-                init.zeros_(layer.weight)
-            init.constant_(module.log_std.bias, INITIAL_LOG_STD)
-        elif isinstance(module, ReinforcedSelfAttention):
-            init.zeros_(module.step)
-        elif isinstance(module, ProjectingGate):
-            init.zeros_(module.bias)
-        elif isinstance(module, GumbelTreeLSTM):
-            init.normal_(module.query, std=0.01)
-        elif isinstance(module, WordShortcut):  # at first the plain mean of the word vectors, as they are
-            init.zeros_(module.score)
-            init.eye_(module.projection.weight)
         else:
             super()._init_weights(module)
 
