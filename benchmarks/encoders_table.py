@@ -30,6 +30,7 @@ from lib.shipped import SHIPPED_MODEL
 from lib.speeds import read_lists, sentences_per_second
 from matplotlib.figure import Figure
 
+from modeling_dsa.encoders_dsa import ENCODERS
 from modeling_dsa.encoding.encoder import SentenceEncoder
 from modeling_dsa.evaluation.probes import LabelledTexts, check_files, probe, read_labelled
 from modeling_dsa.evaluation.similarity import SimilarityPairs, evaluate_similarity, read_similarity
@@ -64,7 +65,7 @@ TABLE = Table(
 def own_forms(folder: Path, threads: int) -> Iterator[tuple[str, Encode]]:
     """A model of this package in torch and as its ONNX files."""
     encoder = SentenceEncoder.from_pretrained(folder, device="cpu")
-    if encoder.model.config.encoder == "dense_cnn" or encoder.model.config.word_shortcut:
+    if ENCODERS[encoder.model.config.encoder].can_fold:
         encoder.model.eval().fold_embeddings()
     yield folder.name, encoder.encode
     with tempfile.TemporaryDirectory() as made:

@@ -70,6 +70,7 @@ def run(arguments: argparse.Namespace) -> int:
         ValueError: An input cannot be read or does not fit, or the output is in use.
         OSError: A file is missing or cannot be written.
     """
+    from modeling_dsa.encoders_dsa import ENCODERS
     from modeling_dsa.encoding.bulk import BulkOptions, Process, check_output, encode_bulk
     from modeling_dsa.encoding.encoder import SentenceEncoder
     from modeling_dsa.encoding.sources import open_sentences
@@ -84,7 +85,7 @@ def run(arguments: argparse.Namespace) -> int:
     source = open_sentences(arguments.input, arguments.text_column, arguments.split)
     encoder = SentenceEncoder.from_pretrained(arguments.model)
     config = encoder.model.config
-    if config.encoder == "dense_cnn" and config.vocab_size <= LARGEST_FOLDED_VOCABULARY:
+    if ENCODERS[config.encoder].can_fold and config.vocab_size <= LARGEST_FOLDED_VOCABULARY:
         encoder.model.fold_embeddings()  # type: ignore[operator]  # of DSAModel
     options = BulkOptions(
         batch_size=arguments.batch_size,
