@@ -214,6 +214,7 @@ def _saved_model(task: Task, arguments: ModelArguments, config: DSAConfig, seed:
             saved: DSAForSequenceClassification = task.model_class.from_pretrained(start, config=config)
             return saved
         model = task.model_class(config)
+    config.architectures = [task.model_class.__name__]  # records tell by it what was trained
     logger.info(f"The encoder is that of {start}; the head is a new one, for other labels.")
     model.dsa.load_state_dict(DSAModel.from_pretrained(start, config=config).state_dict())
     return model

@@ -150,6 +150,7 @@ def test_numbers_are_learnt_by_a_new_head_on_a_saved_encoder(regression: tuple[P
     assert "Regression: column 'score' holds numbers from 1.25 to 4.25." in logged
     assert "the head is a new one, for other labels" in logged
     model = AutoModelForSequenceClassification.from_pretrained(output)
+    assert results["model"]["architectures"] == ["DSAForSequenceClassification"]
     assert results["trained_parameters"] == sum(weight.numel() for weight in model.classifier.parameters())
     assert f"validation: Pearson {scores['pearson']:.3f}, Spearman {scores['spearman']:.3f}; mean absolute er" in logged
     before, after = (load_file(path / "model.safetensors") for path in (finished, output))
