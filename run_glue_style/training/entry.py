@@ -103,7 +103,7 @@ def read_task(
     task = make_task(data)
 
     def check() -> CheckedRun:
-        check_model_arguments(task, model)
+        check_model_arguments(task, model, recipe)
         make_objective(task, recipe)
         config = make_config(task, model, overrides)
         identity = {"config": config.to_dict(), "data": asdict(data), **shared_identity(model, recipe, run)}

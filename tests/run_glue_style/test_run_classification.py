@@ -230,6 +230,7 @@ GOOD = "text,label\na b,x\nb c,y\na,x\nb,y\n"
         (GOOD, {"train_file": "none.csv"}, r"none\.csv, split 'train': there is no such file"),
         (GOOD, {**SAVED, "hidden_size": 7}, "dsa-mini-en has an encoder of other parts or sizes than --hidden_size 7"),
         ("text,label\n你好,x\n好你,y\n你,x\n", SAVED, "knows no word of 3 of 3 texts, such as '.*': train a --setting"),
+        (GOOD, {"encoder_learning_rate": 0}, "0 freezes the encoder of a saved model, and that of a setting would"),
         (GOOD, {"vectors": None}, "need word vectors: give --vectors"),
         (GOOD, {"metric_for_best_model": "spearman"}, "no metric 'spearman' to choose the best weights by: give one"),
         (GOOD.replace("y", "x"), {}, r"column 'label' holds only 'x': two or more classes are needed"),
