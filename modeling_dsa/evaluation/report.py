@@ -107,11 +107,11 @@ class Evaluation:
                 panel.bar_label(drawn, fmt="%.1f", padding=3)
         ticks = [(row, FIGURES[key]) for key, of_key in bars.items() for row, _ in of_key]
         panel.set_yticks(*zip(*ticks, strict=True))
-        panel.set_ylim(y - 0.4, -0.2)
+        panel.set_ylim(y - 0.4, -0.4)
         lowest = min(value for of_key in bars.values() for _, value in of_key)
         panel.set_xlim(lowest - 12 if lowest < 0 else 0, 108)  # room for the numbers
         panel.set_xlabel("percent; correlations times 100")
         panel.set_title(wrapped(last_part(self.model), _WIDTH - 2.2, 10), fontsize=10)
         figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=9)
-        figure.set_size_inches(_WIDTH, 1.6 + 0.36 * y)
+        figure.set_size_inches(_WIDTH, 1.8 + 0.4 * y)
         save_figure(figure, path)
