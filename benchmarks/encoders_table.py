@@ -16,11 +16,11 @@ left out and named. The line in the picture joins those that no other one surpas
 """
 
 import importlib.util
-import itertools
 import statistics
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
 from lib.options import make_parser, recorded_options, reports_mistakes
@@ -34,6 +34,7 @@ from modeling_dsa.encoders_dsa import ENCODERS
 from modeling_dsa.encoding.encoder import SentenceEncoder
 from modeling_dsa.evaluation.probes import LabelledTexts, check_files, probe, read_labelled
 from modeling_dsa.evaluation.similarity import SimilarityPairs, evaluate_similarity, read_similarity
+from modeling_dsa.files.pictures import look
 from modeling_dsa.onnx.export import export_onnx
 from modeling_dsa.onnx.session import QUANTIZED_FILE, OnnxModel
 from run_glue_style.sample import SAMPLE_VECTORS
@@ -142,9 +143,11 @@ def draw(record: Record) -> Figure:
             result["name"]: (result["sentences_per_second"]["bulk"], 100 * statistics.mean(result[kind].values()))
             for result in record.results
         }
-        panel.plot(*zip(*pareto_front(points.values()), strict=True), color="grey", linewidth=1, zorder=0)
-        for (name, point), marker in zip(points.items(), itertools.cycle("osD^vPX")):
-            panel.plot(*point, marker, markersize=9, label=name)
+        for mark, (name, point) in enumerate(points.items()):  # hollow, so that none hides another
+            style: dict[str, Any] = {"linestyle": "none", "markersize": 9, "markeredgewidth": 2, "fillstyle": "none"}
+            panel.plot(*point, label=name, **style, **look(mark))
+        front = zip(*pareto_front(points.values()), strict=True)
+        panel.plot(*front, color="grey", linewidth=1, zorder=0, label="none is better in both")
         panel.set(xscale="log", xlabel="sentences a second, in bulk", ylabel=kinds[kind])
         panel.set_title(", ".join(record.results[0][kind]), fontsize=10)
         panel.grid(alpha=0.3)

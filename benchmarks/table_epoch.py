@@ -24,10 +24,12 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullLocator
 
 from modeling_dsa import DSAConfig, DSAForNLI
+from modeling_dsa.files.pictures import look
 from modeling_dsa.shipped.settings import setting_folder, suggestion
 from run_glue_style.reporting.published import PublishedTable, read_published
 
 OURS = "dsa-single"
+_LOOKS = {"DSA": look(2), "other systems": look(1)}
 WARM_UP_ROUNDS = 2
 QUICK_SYSTEMS = [OURS, "disan", "resan"]
 TABLE = Table(
@@ -115,7 +117,8 @@ def draw(record: Record) -> Figure:
         sorted(published, key=lambda result: (result["published_accuracy"], result["seconds"]))
     ):
         point = result["seconds"] / 60, result["published_accuracy"]
-        panel.plot(*point, "o", color="#009E73" if result["setting"].startswith("dsa") else "#D55E00")
+        kind = "DSA" if result["setting"].startswith("dsa") else "other systems"
+        panel.plot(*point, linestyle="none", label=kind, **_LOOKS[kind])
         below = index % 2 == 1  # neighbours of one accuracy would write over each other
         offset = (0, -14 if below else 7)
         panel.annotate(result["setting"], point, xytext=offset, textcoords="offset points", fontsize=8, ha="center")
@@ -125,6 +128,8 @@ def draw(record: Record) -> Figure:
     panel.xaxis.set_major_formatter("{x:.0f}")
     panel.set(xlabel="minutes of an epoch of SNLI, measured here", ylabel="published test accuracy, %")
     panel.margins(x=0.2, y=0.1)
+    handles = dict(zip(*reversed(panel.get_legend_handles_labels()), strict=True))  # each label once
+    panel.legend(handles.values(), handles, fontsize=8)
     panel.grid(alpha=0.3)
     return figure
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 from modeling_dsa.files.model_folder import read_config
 from modeling_dsa.files.optional_packages import optional_packages
 from modeling_dsa.files.replacing import replaced_file, write_json
-from modeling_dsa.files.shown_paths import command_without_folders, without_folders
+from modeling_dsa.files.shown_paths import command_without_folders, last_part, without_folders
 from modeling_dsa.files.standard_output import standard_output
 
 from .numbers import whole_number
@@ -191,6 +191,7 @@ def _show_heads(arguments: argparse.Namespace) -> int:
     with optional_packages("--heads", "explanation", "matplotlib", "scipy", "sklearn"):
         from modeling_dsa.explanation.head_profiles import head_profiles
         from modeling_dsa.explanation.weight_vectors import read_sentences
+        from modeling_dsa.files.pictures import save_figure
     from modeling_dsa.explanation.word_classes import load_tagger
     from modeling_dsa.files.loading import load_model_and_tokenizer
 
@@ -203,9 +204,9 @@ def _show_heads(arguments: argparse.Namespace) -> int:
             write_json(profiles.as_json(), path)
         else:
             with replaced_file(path) as beside:
-                model = without_folders(arguments.model)
+                model = last_part(arguments.model)
                 title = f"Heads of {model} on {profiles.sentences:,} sentences of {arguments.heads.name}"
-                profiles.draw(title).savefig(beside, dpi=120, metadata={"Software": None})
+                save_figure(profiles.draw(title), beside)
         logger.info(f"The profiles are in {path}.")
     with standard_output() as answer:
         print(profiles.as_markdown(), file=answer)
@@ -225,7 +226,7 @@ def _show_vectors(arguments: argparse.Namespace) -> int:
     model, tokenizer = load_model_and_tokenizer(arguments.model)
     projection = project(sentences, weight_vectors(model, tokenizer, sentences.texts), arguments.method)
     for path in arguments.output:
-        write_projection(projection, without_folders(arguments.model), path)
+        write_projection(projection, last_part(arguments.model), path)
         logger.info(f"The vectors are in {path}.")
     with standard_output() as answer:
         print("; ".join(projection.axes), file=answer)

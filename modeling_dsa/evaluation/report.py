@@ -7,6 +7,9 @@ from typing import Any, Literal
 
 from matplotlib.figure import Figure
 
+from modeling_dsa.files.pictures import look, save_figure, wrapped
+from modeling_dsa.files.shown_paths import last_part
+
 FILE, PICTURE = "evaluation.json", "evaluation.png"
 FIGURES = {
     "spearman": "Spearman correlation",
@@ -14,6 +17,7 @@ FIGURES = {
     "accuracy": "Accuracy",
     "macro_f1": "Macro F1",
 }
+_WIDTH = 8.0  # inches
 _KINDS = {"similarity": "similarity", "probe": "linear probe", "classification": "its own classes"}
 
 
@@ -85,24 +89,29 @@ class Evaluation:
 
     def draw(self, path: Path) -> None:
         """Draw a bar for each figure, as a PNG."""
-        bars = [
-            (f"{result.name}, {_KINDS[result.kind]}", FIGURES[key], 100 * value)
-            for result in self.results
-            for key, value in result.figures.items()
-        ]
-        rows = range(len(bars))
-        figure = Figure(figsize=(8, 1.2 + 0.4 * len(bars)), layout="constrained")
+        figure = Figure(layout="constrained")
         panel = figure.add_subplot()
-        drawn = panel.barh(rows, [value for *_, value in bars], color=[_color(name) for _, name, _ in bars])
-        panel.bar_label(drawn, fmt="%.1f", padding=3)
-        panel.set_yticks(rows, [f"{what}: {name}" for what, name, _ in bars])
-        panel.invert_yaxis()
-        panel.set_xlim(min(0.0, *(value for *_, value in bars)), 108)
+        bars: dict[str, list[tuple[float, float]]] = {key: [] for key in FIGURES}  # where, and how long
+        y = 0.0
+        for result in self.results:
+            name = wrapped(f"{result.name}, {_KINDS[result.kind]}", _WIDTH - 2.2, 10)
+            y += 0.6 * (name.count("\n") + 1)  # the name stands above its bars
+            panel.text(0.01, y - 0.5, name, transform=panel.get_yaxis_transform(), va="bottom")
+            for key, value in result.figures.items():
+                bars[key].append((y, 100 * value))
+                y += 1
+        for number, (key, of_key) in enumerate(bars.items()):
+            if of_key:
+                rows, values = zip(*of_key, strict=True)
+                drawn = panel.barh(rows, values, color=look(number)["color"], label=FIGURES[key])
+                panel.bar_label(drawn, fmt="%.1f", padding=3)
+        ticks = [(row, FIGURES[key]) for key, of_key in bars.items() for row, _ in of_key]
+        panel.set_yticks(*zip(*ticks, strict=True))
+        panel.set_ylim(y - 0.4, -0.4)
+        lowest = min(value for of_key in bars.values() for _, value in of_key)
+        panel.set_xlim(lowest - 12 if lowest < 0 else 0, 108)  # room for the numbers
         panel.set_xlabel("percent; correlations times 100")
-        panel.set_title(self.model, fontsize=10)
-        figure.savefig(path, format="png", dpi=120, metadata={"Software": None})
-
-
-def _color(figure: str) -> str:
-    # Of Okabe and Ito, which stay apart for every kind of colour vision.
-    return {"Spearman correlation": "#0072B2", "Accuracy": "#0072B2"}.get(figure, "#E69F00")
+        panel.set_title(wrapped(last_part(self.model), _WIDTH - 2.2, 10), fontsize=10)
+        figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=9)
+        figure.set_size_inches(_WIDTH, 1.8 + 0.4 * y)
+        save_figure(figure, path)

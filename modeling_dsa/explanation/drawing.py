@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import io
-import logging
 import os
 import textwrap
 import unicodedata
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,7 +12,6 @@ from typing import Any
 
 import matplotlib
 import numpy as np
-from matplotlib import font_manager
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
@@ -24,29 +20,28 @@ from matplotlib.font_manager import FontProperties
 from matplotlib.patches import FancyBboxPatch
 from matplotlib.textpath import text_to_path
 
+from modeling_dsa.files.pictures import (
+    BLACK,
+    EXTENSIONS,
+    find_fonts,
+    say_missing,
+    silent_glyphs,
+    text_colour,
+    write_figure,
+)
 from modeling_dsa.files.replacing import replaced_file
 
 from .attention import TextAttention
 from .words import has_direction, runs_right_to_left
 
-logger = logging.getLogger(__name__)
-
-# Neither date nor version go into the file, so that the same input gives the same bytes.
-_METADATA: dict[str, dict[str, None]] = {
-    ".png": {"Software": None},
-    ".svg": {"Date": None, "Creator": None},
-    ".pdf": {"CreationDate": None, "Creator": None, "Producer": None},
-}
-_FONT = "DejaVu Sans"  # comes with matplotlib
 _BOX = "□"
 _RIGHT_TO_LEFT = "\u200f"  # a mark without a width
 _STYLE: dict[Any, Any] = {
     "text.parse_math": False,  # $, _ and \\ are characters like others
     "svg.fonttype": "none",  # text stays text
-    "svg.hashsalt": "attention",  # ids do not change from run to run
 }
 _COLOURS = matplotlib.colormaps["Blues"]  # from white to dark in even steps of lightness, so it also prints in grey
-_BLACK, _GREY, _EDGE, _WHITE = "#1a1a1a", "#666666", "#c4ccd6", "#ffffff"
+_GREY, _EDGE = "#666666", "#c4ccd6"
 
 # All lengths are points; the axes have one unit a point and y downwards.
 _WIDTH, _NARROW, _MARGIN, _HEAD_COLUMN, _GAP = 720.0, 480.0, 20.0, 52.0, 3.0  # narrow: a column of several
@@ -156,45 +151,21 @@ def draw_attention(
     """
     path = Path(path)
     extension = path.suffix.lower()
-    if extension not in _METADATA:
+    if extension not in EXTENSIONS:
         raise ValueError(
-            f"{path}: pictures are written as {', '.join(_METADATA)}, not {extension or 'without an extension'}"
+            f"{path}: pictures are written as {', '.join(EXTENSIONS)}, not {extension or 'without an extension'}"
         )
     if not sentences:
         raise ValueError(f"{path}: there is nothing to draw, sentences is empty")
-    written = "".join([title or "", *(sentence.text + sentence.label for sentence in sentences)])
-    families, missing = _find_fonts(set(filter(str.isprintable, written)))
+    families, missing = find_fonts([title or "", *(sentence.text + sentence.label for sentence in sentences)])
     if missing and extension != ".svg":  # which is drawn with the fonts of where it is seen
-        logger.warning(
-            f"No font here has {len(missing)} of the characters, such as {missing[0]!r}, so they are drawn as empty "
-            "boxes: install one that has them, such as Noto, or write .html."
-        )
+        say_missing(missing)
         sentences = [_boxed(sentence, missing) for sentence in sentences]
-    with matplotlib.rc_context(_STYLE | {"font.family": families}), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Glyph .* missing")  # that is said above, once
+    with matplotlib.rc_context(_STYLE | {"font.family": families}), silent_glyphs():
         figure = _draw(sentences, title, columns)
-        buffer = io.BytesIO()
-        dpi = min(150.0, _TALLEST_PNG / figure.get_figheight())
-        figure.savefig(buffer, format=extension[1:], dpi=dpi, metadata=_METADATA[extension])
-    with replaced_file(path) as beside:
-        beside.write_bytes(buffer.getvalue())
+        with replaced_file(path) as beside:
+            write_figure(figure, beside, min(150.0, _TALLEST_PNG / figure.get_figheight()))
     return path
-
-
-def _find_fonts(characters: set[str]) -> tuple[list[str], list[str]]:
-    """Names of fonts that have these characters between them, and those that no font here has."""
-    families, missing = [_FONT], characters
-    entries = sorted(font_manager.fontManager.ttflist, key=lambda entry: (entry.name != _FONT, entry.name, entry.fname))
-    for entry in entries:
-        if not missing:
-            break
-        if entry.name.startswith("Last Resort"):  # its glyphs are the empty boxes
-            continue
-        lacks = missing - set(map(chr, font_manager.get_font(entry.fname).get_charmap()))
-        if lacks != missing and entry.name not in families:
-            families.append(entry.name)
-        missing = lacks
-    return families, sorted(missing)
 
 
 def _boxed(sentence: DrawnSentence, missing: Sequence[str]) -> DrawnSentence:
@@ -232,7 +203,7 @@ def _draw(sentences: Sequence[DrawnSentence], title: str | None, columns: int) -
 def _draw_heading(axes: Axes, text: str, size: float, left: float, right: float, y: float) -> float:
     """Write bold lines between `left` and `right` from `y` on and return the `y` below them."""
     for line in textwrap.wrap(text, int((right - left) / (0.66 * size))):  # 0.66: the usual width of a bold character
-        axes.text(left, y, line, size=size, weight="bold", color=_BLACK, va="top")
+        axes.text(left, y, line, size=size, weight="bold", color=BLACK, va="top")
         y += 1.4 * size
     return y
 
@@ -265,13 +236,12 @@ def _draw_box(
     x, top, width, height = box
     style = "round,pad=0,rounding_size=3"
     axes.add_patch(FancyBboxPatch((x, top), width, height, boxstyle=style, fc=colour, ec=_EDGE, lw=0.6))
-    light = float(np.dot(colour[:3], (0.299, 0.587, 0.114))) > 0.55
     axes.text(
         x + width / 2,
         top + height / 2,
         token,
         size=size,
-        color=_BLACK if light else _WHITE,
+        color=text_colour(colour),
         ha="center",
         va="center_baseline",
     )

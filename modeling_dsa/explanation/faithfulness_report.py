@@ -10,6 +10,8 @@ from huggingface_hub import ModelCard
 from matplotlib.figure import Figure
 
 from modeling_dsa.files.card_sections import put_section
+from modeling_dsa.files.pictures import save_figure, wrapped
+from modeling_dsa.files.shown_paths import last_part
 
 FILE, PICTURE = "faithfulness.json", "faithfulness.png"
 _HEADINGS = {
@@ -99,8 +101,9 @@ class FaithfulnessReport:
             panel.grid(alpha=0.3)
         panel.legend(fontsize=9)
         figure.axes[0].set_ylabel("probability of the predicted class, %")
-        figure.suptitle(f"{self.model}, {self.examples:,} examples of {self.data['name']}", fontsize=10)
-        figure.savefig(path, format="png", dpi=120, metadata={"Software": None})
+        title = f"{last_part(self.model)}, {self.examples:,} examples of {self.data['name']}"
+        figure.suptitle(wrapped(title, figure.get_figwidth(), 10), fontsize=10)
+        save_figure(figure, path)
 
     def update_card(self, card: ModelCard) -> None:
         """Put the figures into a model's card in place of those before."""

@@ -13,6 +13,7 @@ from scipy.spatial.distance import jensenshannon
 from scipy.stats import entropy
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from modeling_dsa.files.pictures import look, text_colour, wrapped
 from modeling_dsa.poolings_dsa import POOLINGS
 
 from .attention import TextAttention, read_attention
@@ -23,6 +24,7 @@ Numbers = npt.NDArray[np.float64]
 BINS = 10  # of positions, from the first word to the last
 FEWEST = 3  # times that a word must occur to be ranked
 _SHOWN_WORDS = 8
+_MATRIX_POINTS, _SMALLEST_FONT = 190.0, 4.5  # width of the drawn matrix, and what can still be read
 
 
 @dataclass(frozen=True)
@@ -89,22 +91,25 @@ class HeadProfiles:
         entropy.set_ylim(0, 1.05)
         places = (np.arange(BINS) + 0.5) * 100 / BINS
         _lines(positions, places, self.positions, "position in the sentence, %", "emphasis (1: all words alike)")
-        positions.legend(fontsize=8, ncols=2)
-        image = divergence.imshow(self.divergence, cmap="Blues", vmin=0, vmax=max(0.1, self.divergence.max()))
+        _legend(positions, -0.16, 4)
+        largest = float(self.divergence.max())
+        image = divergence.imshow(self.divergence, cmap="Blues", vmin=0, vmax=max(0.1, largest))
         heads = np.arange(len(self.divergence))
         divergence.set_xticks(heads, heads + 1)
         divergence.set_yticks(heads, heads + 1)
         divergence.set(xlabel="head", ylabel="head")
         divergence.set_title("divergence of two heads, bits", fontsize=10)
-        if len(heads) <= 10:
+        digits = next((digits for digits in (2, 3) if largest >= 10 ** (1 - digits)), 4)
+        size = min(8.0, _MATRIX_POINTS / len(heads) / (digits + 2) / 0.62)
+        if size >= _SMALLEST_FONT:
             for (row, column), value in np.ndenumerate(self.divergence):
-                dark = value > 0.6 * self.divergence.max()
-                colour = "white" if dark else "black"
-                divergence.text(column, row, f"{value:.2f}", ha="center", va="center", fontsize=8, color=colour)
+                colour = text_colour(image.to_rgba(np.asarray(value)))
+                number = "0" if row == column else f"{value:.{digits}f}"
+                divergence.text(column, row, number, ha="center", va="center", fontsize=size, color=colour)
         figure.colorbar(image, ax=divergence)
         if self.word_classes:
             _bars(figure.add_subplot(panels[1, :]), self.word_classes)
-        figure.suptitle(title, fontsize=11, parse_math=False)
+        figure.suptitle(wrapped(title, figure.get_figwidth(), 11), fontsize=11)
         return figure
 
 
@@ -196,7 +201,7 @@ def _as_json(ranked: list[list[tuple[str, float, int]]], kind: str) -> list[list
 def _lines(panel: Axes, x: npt.NDArray[Any], rows: Numbers, label: str, title: str) -> None:
     """A line for each head: (heads, points)"""
     for head, values in enumerate(rows):
-        panel.plot(x, values, marker="os^Dv<>P"[head % 8], markersize=5, label=f"head {head + 1}")
+        panel.plot(x, values, markersize=5, **look(head), label=f"head {head + 1}")
     panel.set_xlabel(label)
     panel.set_title(title, fontsize=10)
     panel.grid(alpha=0.3)
@@ -211,9 +216,17 @@ def _bars(panel: Axes, ranked: list[list[tuple[str, float, int]]]) -> None:
         means = {name: mean for name, mean, _ in of}
         x = np.arange(len(names)) + (head - (len(ranked) - 1) / 2) * width
         hatch = ("", "///", "...", "\\\\\\", "xxx", "---", "|||", "+++")[head % 8]
-        panel.bar(x, [means[name] for name in names], width * 0.92, hatch=hatch, ec="white", label=f"head {head + 1}")
+        colour = look(head)["color"]
+        heights = [means[name] for name in names]
+        panel.bar(x, heights, width * 0.92, color=colour, hatch=hatch, ec="white", label=f"head {head + 1}")
     panel.axhline(1, color="black", linewidth=0.8)
-    panel.set_xticks(np.arange(len(names)), [f"{name}\n{counts[name]:,}" for name in names], fontsize=8)
+    ticks = [f"{name}\n{counts[name]:,}" for name in names]
+    panel.set_xticks(np.arange(len(names)), ticks, fontsize=8, parse_math=False)
     panel.set_title("emphasis by word class, with how often it occurs (1: all words alike)", fontsize=10)
-    panel.legend(fontsize=8, ncols=4)
+    _legend(panel, -0.16, 8)
     panel.grid(axis="y", alpha=0.3)
+
+
+def _legend(panel: Axes, y: float, columns: int) -> None:
+    """Below the panel, where it covers nothing."""
+    panel.legend(fontsize=8, loc="upper center", bbox_to_anchor=(0.5, y), ncols=columns, frameon=False)

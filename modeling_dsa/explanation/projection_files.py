@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import re
 from collections import Counter
 from html import escape
 from importlib.resources import files
@@ -11,16 +12,16 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from modeling_dsa.files.pictures import COLOURS, legend_columns, look, save_figure, wrapped
 from modeling_dsa.files.replacing import replaced_file
 
 from .weight_vectors import Projection
 
 EXTENSIONS = (".html", ".png", ".svg", ".pdf")
-# Of Okabe and Ito, which stay apart for every kind of colour vision; the marks tell them apart without colour.
-_COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#A59B00", "#888888")
-_MARKS = ("o", "s", "^", "D", "v", "_", "|", ".")
-_MOST_GROUPS = len(_COLOURS)
+_MOST_LABELS = 8
 _LAYERS = 20
+_PANEL = 4.6  # inches
+_LONGEST_NAME = 100
 _TEMPLATE = "projection.html"
 
 
@@ -37,7 +38,7 @@ def write_projection(projection: Projection, model: str, path: Path) -> None:
         if path.suffix.lower() == ".html":
             beside.write_text(_page(projection, title), encoding="utf-8", newline="")
         else:
-            _picture(projection, title).savefig(beside, dpi=120)
+            save_figure(_picture(projection, title), beside)
 
 
 def groupings(projection: Projection) -> dict[str, tuple[list[str], np.ndarray]]:
@@ -53,8 +54,8 @@ def groupings(projection: Projection) -> dict[str, tuple[list[str], np.ndarray]]
     found: dict[str, tuple[list[str], np.ndarray]] = {}
     if projection.sentences.labels:
         names = [name for name, _ in Counter(projection.sentences.labels).most_common()]
-        if len(names) > _MOST_GROUPS:
-            names = [*names[: _MOST_GROUPS - 1], "other"]
+        if len(names) > _MOST_LABELS:
+            names = [*names[: _MOST_LABELS - 1], "other"]
         groups = [names.index(label) if label in names else len(names) - 1 for label in projection.sentences.labels]
         found["label"] = (names, np.broadcast_to(np.array(groups)[:, None, None], shape))
     found["iteration"] = ([f"iteration {number + 1}" for number in range(shape[1])], iteration)
@@ -64,14 +65,26 @@ def groupings(projection: Projection) -> dict[str, tuple[list[str], np.ndarray]]
 
 def _picture(projection: Projection, title: str) -> Figure:
     ways = groupings(projection) or {"": ([""], np.zeros(projection.points.shape[:3], int))}
-    figure = Figure(figsize=(1 + 4.6 * len(ways), 5), layout="constrained")
-    panels = np.atleast_1d(figure.subplots(1, len(ways), sharex=True, sharey=True))
-    for panel, (by, (names, groups)) in zip(panels, ways.items(), strict=True):
-        _scatter(panel, projection.points, names, groups)
+    named = {by: [wrapped(_shortened(name), _PANEL - 0.6, 8) for name in names] for by, (names, _) in ways.items()}
+    columns = {by: min(4, legend_columns(names, _PANEL, 8)) for by, names in named.items()}
+    lines = max(sum(name.count("\n") + 1 for name in names) / columns[by] for by, names in named.items())
+    # The panels keep their height whatever stands below them.
+    below = 0.2 + 0.19 * lines
+    figure = Figure(figsize=(1 + _PANEL * len(ways), 4.8 + below), layout="constrained")
+    above, legends = np.asarray(figure.subfigures(2, 1, height_ratios=(4.8, below)))
+    panels = np.atleast_1d(above.subplots(1, len(ways), sharex=True, sharey=True))
+    for column, (panel, (by, (_, groups))) in enumerate(zip(panels, ways.items(), strict=True)):
+        _scatter(panel, projection.points, named[by], groups)
         panel.set_title(f"by {by}" if by else "", fontsize=10)
         panel.set_xlabel(projection.axes[0], fontsize=9)
+        if len(named[by]) > 1:
+            legend = panel.get_legend_handles_labels()
+            x = (column + 0.5) / len(ways)
+            legends.legend(
+                *legend, fontsize=8, markerscale=2, loc="upper center", bbox_to_anchor=(x, 1), ncols=columns[by]
+            )
     panels[0].set_ylabel(projection.axes[1], fontsize=9)
-    figure.suptitle(title, fontsize=11, wrap=True, parse_math=False)
+    above.suptitle(wrapped(title, figure.get_figwidth(), 11), fontsize=11)
     return figure
 
 
@@ -79,22 +92,9 @@ def _scatter(panel: Axes, points: np.ndarray, names: list[str], groups: np.ndarr
     layers = np.array_split(np.arange(len(points)), min(_LAYERS, len(points)))  # so that no group hides another
     for layer, (sentences, number) in enumerate(itertools.product(layers, range(len(names)))):
         chosen = points[sentences][groups[sentences] == number]  # (vectors, 2)
-        panel.scatter(
-            chosen[:, 0],
-            chosen[:, 1],
-            s=9,
-            color=_COLOURS[number % _MOST_GROUPS],
-            marker=_MARKS[number % _MOST_GROUPS],
-            alpha=0.6,
-            label=names[number] if layer < len(names) else None,
-        )
+        label = names[number] if layer < len(names) else None
+        panel.scatter(chosen[:, 0], chosen[:, 1], s=16, edgecolor="white", linewidth=0.3, label=label, **look(number))
     panel.tick_params(labelsize=8)
-    if len(names) > 1:
-        legend = panel.legend(
-            fontsize=8, markerscale=2, loc="upper center", bbox_to_anchor=(0.5, -0.14), ncols=min(4, len(names))
-        )
-        for text in legend.get_texts():
-            text.set_parse_math(False)
 
 
 def _page(projection: Projection, title: str) -> str:
@@ -113,7 +113,15 @@ def _page(projection: Projection, title: str) -> str:
         "labels": projection.sentences.labels,
         "sentences": projection.sentences.texts,
         "points": points,
+        "colours": COLOURS,
     }
     script = json.dumps(data, ensure_ascii=False, allow_nan=False).replace("<", "\\u003c")
     page = (files(__package__) / _TEMPLATE).read_text(encoding="utf-8")
-    return page.replace("TITLE", escape(title)).replace("DATA", script)
+    filled = {"TITLE": escape(title), "DATA": script}
+    return re.sub("TITLE|DATA", lambda name: filled[name[0]], page)  # at once: a title may hold the other's name
+
+
+def _shortened(name: str) -> str:
+    """The start and the end of a long one, for either may be what tells it from the others."""
+    half = _LONGEST_NAME // 2
+    return name if len(name) <= _LONGEST_NAME else f"{name[:half]} … {name[-half:]}"

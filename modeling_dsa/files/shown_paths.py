@@ -9,6 +9,11 @@ def without_folders(argument: str) -> str:
     return re.sub(r"((?:^|=)(?:teacher:)?)(?:~|\.{1,2}(?=/)|/)(?:.*/)?([^/]+)/*\Z", r"\1\2", argument, flags=re.S)
 
 
+def last_part(model: str) -> str:
+    """The name of a model's folder or repository alone, as titles show it."""
+    return re.split(r"[\\/]+", model.rstrip("/\\"))[-1] or model
+
+
 def command_without_folders(command: str) -> str:
     """A command line whose arguments are all without such folders."""
     return shlex.join(map(without_folders, shlex.split(command)))

@@ -16,9 +16,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter, ScalarFormatter
 
+from modeling_dsa.files.pictures import look, wrapped
 from modeling_dsa.files.replacing import filled_folder
 
-from .pictures import COLOURS, MARKERS, save_picture
+from .pictures import save_picture
 from .published import PublishedTable, read_published
 from .tabulate import read_rows
 
@@ -39,9 +40,13 @@ def draw_costs(table: PublishedTable, runs: Mapping[str, Sequence[Mapping[str, A
     ours = {row: _point(of_row) for row, of_row in runs.items()}
     figure = Figure(figsize=(12, 5.6), layout="constrained")
     panels = figure.subplots(1, 3)
-    _draw(panels[0], sizes, list(sizes), "trained parameters, millions")
-    _draw(panels[1], times, list(sizes), "seconds an epoch, one GTX 1080 Ti")
-    _draw(panels[2], ours, list(ours), "trained parameters, millions")
+    # A run's mark is that of its system in the paper; those that the paper does not have come behind.
+    called = {f"{name}-{table.name}": system.called for name, system in table.systems.items()}
+    systems = {row: called.get(row) or row for row in ours}
+    numbers = {name: number for number, name in enumerate(dict.fromkeys([*sizes, *systems.values()]))}
+    _draw(panels[0], sizes, numbers, "trained parameters, millions")
+    _draw(panels[1], times, numbers, "seconds an epoch, one GTX 1080 Ti")
+    _draw(panels[2], ours, {row: numbers[name] for row, name in systems.items()}, "trained parameters, millions")
     for panel, title in zip(panels, ("published", "published", "ours, on the data of these runs"), strict=True):
         panel.set_title(title, fontsize=10)
         panel.set_xscale("log")
@@ -51,8 +56,9 @@ def draw_costs(table: PublishedTable, runs: Mapping[str, Sequence[Mapping[str, A
         panel.grid(alpha=0.3, which="both")
     panels[0].set_ylabel("test accuracy, percent")
     figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower left", ncols=2, fontsize=7, frameon=False)
-    panels[2].legend(fontsize=7)
-    figure.suptitle(f"{table.title}: accuracy against cost", fontsize=10)
+    spread = any(not math.isnan(spread) for *_, spread in ours.values())
+    panels[2].legend(fontsize=7, title="mean ± standard deviation" if spread else None, title_fontsize=7)
+    figure.suptitle(wrapped(f"{table.title}: accuracy against cost", figure.get_figwidth(), 10), fontsize=10)
     save_picture(figure, path)
 
 
@@ -62,20 +68,14 @@ def _point(runs: Sequence[Mapping[str, Any]]) -> _Point:
     return runs[0]["trained_parameters"] / 1e6, statistics.mean(accuracies), spread
 
 
-def _draw(panel: Axes, points: Mapping[str, _Point], names: Sequence[str], axis: str) -> None:
-    """A mark for each system, the same in all panels that have these names."""
+def _draw(panel: Axes, points: Mapping[str, _Point], numbers: Mapping[str, int], axis: str) -> None:
+    """A mark for each system, which its number chooses."""
     for name, (x, accuracy, spread) in points.items():
-        number = names.index(name)
-        panel.errorbar(
-            [x],
-            [accuracy],
-            yerr=[spread],
-            color=COLOURS[number % len(COLOURS)],
-            marker=MARKERS[number % len(MARKERS)],
-            linestyle="none",
-            capsize=4,
-            label=name,
-        )
+        style = {"linestyle": "none", "label": name, **look(numbers[name])}
+        if math.isnan(spread):
+            panel.plot([x], [accuracy], **style)
+        else:
+            panel.errorbar([x], [accuracy], yerr=[spread], capsize=4, **style)
     panel.set_xlabel(axis)
 
 

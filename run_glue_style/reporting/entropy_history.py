@@ -13,10 +13,11 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
+from modeling_dsa.files.pictures import look
 from modeling_dsa.files.replacing import filled_folder
 from run_glue_style.training.results import read_results
 
-from .pictures import COLOURS, MARKERS, save_picture
+from .pictures import save_picture
 
 KEY = "attention_entropy"
 
@@ -42,8 +43,7 @@ def draw_entropy_history(runs: Mapping[str, Mapping[str, Any]], path: Path) -> N
         for number, (name, points) in enumerate(curves.items()):
             if iteration < len(points[0][1]):
                 steps, shares = zip(*((step, 100 * shares[iteration]) for step, shares in points), strict=True)
-                style = {"color": COLOURS[number % len(COLOURS)], "marker": MARKERS[number % len(MARKERS)]}
-                panel.plot(steps, shares, label=name, markersize=4, **style)
+                panel.plot(steps, shares, label=name, markersize=4, **look(number))
         panel.set_title(f"iteration {iteration + 1}", fontsize=10)
         panel.set_xlabel("update")
         panel.grid(alpha=0.3)

@@ -8,9 +8,10 @@ from typing import Any
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from modeling_dsa.files.pictures import look
 from modeling_dsa.files.replacing import filled_folder, write_json
 
-from .pictures import COLOURS, MARKERS, save_picture
+from .pictures import save_picture
 
 ENTROPY = "entropy.json"
 
@@ -58,10 +59,9 @@ def draw_entropy(content: Mapping[str, Any], path: Path) -> None:
             range(1, len(shares) + 1),
             [statistics.mean(found) for found in shares],
             yerr=[statistics.stdev(found) if len(found) > 1 else 0.0 for found in shares],
-            color=COLOURS[number % len(COLOURS)],
-            marker=MARKERS[number % len(MARKERS)],
             capsize=4,
             label=system["name"],
+            **look(number),
         )
     panel.set_xlabel("iteration of the routing")
     panel.set_ylabel("entropy of the attention,\npercent of that of equal weights")

@@ -8,11 +8,13 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from modeling_dsa.files.pictures import BLUE, VERMILION, wrapped
+
 from .comparison import Comparison
-from .pictures import BLUE, VERMILION, save_picture
+from .pictures import save_picture
 
 # The shapes differ too.
-_OURS: dict[str, Any] = {"color": BLUE, "marker": "o", "linestyle": "none", "capsize": 4, "label": "ours"}
+_OURS: dict[str, Any] = {"color": BLUE, "marker": "o", "linestyle": "none", "capsize": 4}
 _PUBLISHED: dict[str, Any] = {
     "color": VERMILION,
     "marker": "D",
@@ -20,6 +22,7 @@ _PUBLISHED: dict[str, Any] = {
     "fillstyle": "none",
     "label": "published",
 }
+_LABEL = "ours: mean ± standard deviation over seeds"
 _PANELS_IN_A_ROW = 3
 _APART = 0.12  # of the two marks of a system, in rows
 
@@ -43,7 +46,7 @@ def draw_comparison(comparison: Comparison, path: Path) -> None:
     first.set_yticks(range(len(systems)), systems)
     first.set_ylim(len(systems) - 0.5, -0.5)  # the first system on top
     figure.legend(*first.get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False)
-    figure.suptitle(comparison.title(), fontsize=10, wrap=True)
+    figure.suptitle(wrapped(comparison.title(), figure.get_figwidth(), 10), fontsize=10)
     save_picture(figure, path)
 
 
@@ -51,12 +54,10 @@ def _draw_panel(panel: Axes, comparison: Comparison, column: str) -> None:
     cells = [comparison.cell(system, column) for system in comparison.table.systems]
     ours = {row: [100 * share for share in cell.ours] for row, cell in enumerate(cells) if cell.ours}
     published = {row: cell.published for row, cell in enumerate(cells) if cell.published is not None}
-    panel.errorbar(
-        [statistics.mean(figures) for figures in ours.values()],
-        [row + _APART for row in ours],
-        xerr=[statistics.stdev(figures) if len(figures) > 1 else math.nan for figures in ours.values()],
-        **_OURS,
-    )
+    means = [statistics.mean(figures) for figures in ours.values()]
+    spreads = [statistics.stdev(figures) if len(figures) > 1 else math.nan for figures in ours.values()]
+    left = [min(spread, mean) for spread, mean in zip(spreads, means, strict=True)]  # no figure is below 0
+    panel.errorbar(means, [row + _APART for row in ours], xerr=[left, spreads], label=_LABEL, **_OURS)
     panel.plot(list(published.values()), [row - _APART for row in published], **_PUBLISHED)
     panel.set_title(column, fontsize=10)
     panel.set_xlabel("percent")

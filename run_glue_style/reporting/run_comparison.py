@@ -13,16 +13,18 @@ from matplotlib.figure import Figure
 from modeling_dsa.batching_dsa import Text
 from modeling_dsa.evaluation.classification import read_classified
 from modeling_dsa.evaluation.models import Classifier, open_model
+from modeling_dsa.files.pictures import legend_columns, look, wrapped
 from run_glue_style.training.results import EXAMPLE_SCORES, RESULTS, read_example_scores, read_metric, read_run
 
 from .grid.differences import Scores, difference, difference_cells
-from .pictures import COLOURS
 from .units import is_percent, mean_and_spread
 
 # What is equal in runs that differ in nothing but the seed.
 _IDENTITY = ("setting", "recipe_name", "model", "start", "recipe", "mixed_precision", "vectors", "data")
 _CURVES = ("train_loss", "validation_loss", "validation_accuracy")
 _LINES = ("-", "--", "-.", ":")
+_MARKS = 20  # of a line, about
+_SEEDS = "Differences are over the seeds that both rows have."
 
 
 @dataclass(frozen=True)
@@ -204,7 +206,7 @@ def compare_table(rows: Sequence[ComparedRow], metrics: Sequence[str]) -> str:
                 row.values(metric), first.values(metric), row.scores.get(metric, {}), first.scores.get(metric, {})
             )
             tested.append([row.name, metric, *difference_cells(found, metric)])
-    return "\n".join([*_table(lines), "", *_table(tested)])
+    return "\n".join([*_table(lines), "", *_table(tested), "", _SEEDS])
 
 
 def _same_examples(row: ComparedRow, other: ComparedRow, metric: str) -> bool:
@@ -226,7 +228,11 @@ def draw_curves(rows: Sequence[ComparedRow]) -> Figure:
     shown = [key for key in _CURVES if any(_curve(run, key)[0] for row in rows for run in row.results.values())]
     if not shown:
         raise ValueError("No run tells its history, so there are no curves to draw: train them anew.")
-    figure = Figure(figsize=(0.6 + 4.4 * len(shown), 4.2), layout="constrained")
+    width = 0.6 + 4.4 * len(shown)
+    names = [wrapped(row.name, width - 1, 10) for row in rows]
+    lines = sum(name.count("\n") + 1 for name in names)
+    columns = min(3, legend_columns(names, width, 10))
+    figure = Figure(figsize=(width, 3.8 + 0.24 * lines / columns), layout="constrained")
     panels = np.atleast_1d(figure.subplots(1, len(shown)))
     for panel, key in zip(panels, shown, strict=True):
         for number, row in enumerate(rows):
@@ -235,15 +241,17 @@ def draw_curves(rows: Sequence[ComparedRow]) -> Figure:
                 panel.plot(
                     steps,
                     [100 * value for value in values] if is_percent(key) else values,
-                    color=COLOURS[number % len(COLOURS)],
                     linestyle=_LINES[number % len(_LINES)],
+                    markersize=4,
+                    markevery=max(1, len(steps) // _MARKS),
                     alpha=0.9,
-                    label=None if seed else row.name,
+                    label=None if seed else names[number],
+                    **look(number),
                 )
         panel.set_title(key.replace("_", " ") + (", %" if is_percent(key) else ""), fontsize=10)
         panel.set_xlabel("update")
         panel.grid(alpha=0.3)
-    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False)
+    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=columns, frameon=False)
     return figure
 
 

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from modeling_dsa.explanation.drawing import DrawnSentence, draw_attention
+from modeling_dsa.files.pictures import contrast
 
 TEXT = r"A sign says: $5_a costs \alpha $x^2$"
 
@@ -110,23 +111,23 @@ def test_token_wider_than_the_picture_is_cut(tmp_path: Path) -> None:
 
 
 def test_shade_grows_with_the_weight_and_the_text_flips(tmp_path: Path) -> None:
-    weights = np.array([[0.0, 0.1, 0.3, 0.6]])
-    path = draw_attention(
-        [DrawnSentence("aa bb cc dd", [(0, 2), (3, 5), (6, 8), (9, 11)], weights, "x")], tmp_path / "a.svg"
-    )
+    weights = np.linspace(0, 1, 21)[None]
+    words = [2 * letter for letter in "abcdefghijklmnopqrstu"]
+    offsets = [(3 * number, 3 * number + 2) for number in range(len(words))]
+    path = draw_attention([DrawnSentence(" ".join(words), offsets, weights, "x")], tmp_path / "a.svg")
     colours = {
-        element.text: match[1]
+        element.text: match[1] if (match := re.search(r"fill: (#\w+)", element.attrib["style"])) else "#000000"
         for element in ElementTree.parse(path).iter()
-        if element.text and (match := re.search(r"fill: (#\w+)", element.attrib.get("style", "")))
+        if element.tag.endswith("}text")
     }
-    assert colours["aa"] == colours["bb"] == "#1a1a1a"
-    assert colours["dd"] == "#ffffff"
-    boxes = re.findall(r'style="fill: (#\w{6}); stroke: #c4ccd6', path.read_text())[:4]
+    boxes = re.findall(r'style="fill: (#\w{6}); stroke: #c4ccd6', path.read_text())[:21]
+    assert colours["aa"] == colours["ee"] == "#000000"
+    assert colours["uu"] == "#ffffff"
+    assert min(contrast(colours[word], box) for word, box in zip(words, boxes, strict=True)) > 4.5
     greys = [sum(int(colour[i : i + 2], 16) for i in (1, 3, 5)) for colour in boxes]
-    assert len(greys) == 4
     assert greys == sorted(greys, reverse=True)
     assert greys[0] > 700  # white
-    assert greys[3] < 200  # dark
+    assert greys[-1] < 200  # dark
 
 
 def test_all_weights_zero_and_odd_characters_are_drawn(tmp_path: Path) -> None:

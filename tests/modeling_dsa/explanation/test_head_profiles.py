@@ -1,6 +1,7 @@
 """modeling_dsa.explanation.head_profiles: the same figures by hand."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from small_models import randomize, small_config
 
 from modeling_dsa import DSAModel
 from modeling_dsa.explanation.head_profiles import BINS, head_profiles
+from modeling_dsa.files.pictures import contrast
 from modeling_dsa.text.tokenization import build_tokenizer
 
 WORDS = ["a", "man", "is", "asleep", "two", "dogs", "run"]
@@ -68,6 +70,10 @@ def test_word_classes_are_profiled_where_a_tagger_says_them() -> None:
     assert f" | {name} {mean:.1f}, " in found.as_markdown().splitlines()[-1]
     assert found.as_json()["word_classes"][1][0] == {"class": name, "emphasis": mean, "count": count}
     assert len(found.draw("title").axes) == 5  # one is the scale of colours
+    # Heads that hardly differ: their numbers are seen on their pale cells, and are not all 0.00.
+    pale = replace(found, divergence=np.array([[0, 0.0028], [0.0028, 0]])).draw("title").axes[2]
+    assert [text.get_text() for text in pale.texts] == ["0", "0.0028", "0.0028", "0"]
+    assert min(contrast(text.get_color(), "white") for text in pale.texts) > 4.5
     assert head_profiles(model, tokenizer, SENTENCES).word_classes == []
 
 

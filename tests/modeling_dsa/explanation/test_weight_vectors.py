@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from matplotlib.image import imread
 from playwright.sync_api import expect
 from small_models import randomize, small_config
 from space_browser import CHROMIUM, chromium
@@ -15,6 +16,7 @@ from space_browser import CHROMIUM, chromium
 from modeling_dsa import DSAForNLI, DSAModel
 from modeling_dsa.explanation.projection_files import groupings, write_projection
 from modeling_dsa.explanation.weight_vectors import Projection, Sentences, project, read_sentences, weight_vectors
+from modeling_dsa.files.pictures import contrast
 from modeling_dsa.text.tokenization import build_tokenizer
 
 WORDS = ["a", "man", "is", "asleep", ".", "two", "dogs", "run"]
@@ -83,15 +85,28 @@ def test_a_picture_and_a_page_hold_every_point(tmp_path: Path) -> None:
     found = projection(["$x", "no", "</script>", "no", "$x", "no"])
     write_projection(found, "my <model>", tmp_path / "a.svg")
     assert re.findall(r"by \w+", (tmp_path / "a.svg").read_text(encoding="utf-8"))
-    write_projection(found, "my <model>", tmp_path / "a.html")
+    write_projection(found, "my <model> of DATA, TITLE", tmp_path / "a.html")
     page = (tmp_path / "a.html").read_text(encoding="utf-8")
     assert page.count("</script>") == 1
+    assert "<title>Weight vectors of 6 sentences, my &lt;model&gt; of DATA, TITLE</title>" in page
     assert "http" not in page
     data = json.loads(re.findall(r"^const data = (.*);$", page, flags=re.M)[0])
     np.testing.assert_allclose([point[:2] for point in data["points"]], found.points.reshape(-1, 2), atol=1e-4)
     assert data["sentences"] == TEXTS
     assert data["groupings"]["label"] == ["no", "$x", "</script>"]
     assert data["label_of"] == [1, 0, 2, 0, 1, 0]
+    assert min(contrast(colour, page) for colour in data["colours"] for page in ("#ffffff", "#0f172a")) >= 3
+
+
+def test_long_and_foreign_labels_leave_a_picture_its_shape(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    linear_b = "\U00010000"  # which no font here has
+    labels = [f"{linear_b} is a label of sixty characters, which are many for label {number}" for number in range(6)]
+    write_projection(projection(labels), "my model", tmp_path / "long.png")
+    assert caplog.text.count("No font here has 1 of the characters") == 1
+    write_projection(projection(["yes", "no"] * 3), "my model", tmp_path / "short.png")
+    long, short = (imread(tmp_path / f"{name}.png") for name in ("long", "short"))
+    assert long.shape[1] == short.shape[1]
+    assert not (long[[0, -1]] < 1).any()  # nothing is cut above or below
 
 
 @pytest.mark.slow
@@ -107,6 +122,15 @@ def test_the_page_says_whose_each_vector_is(tmp_path: Path) -> None:
         spot = page.evaluate("place(data.points[0])")
         page.locator("#plot").hover(position={"x": spot[0], "y": spot[1]})
         expect(page.get_by_role("status")).to_have_text("a man is asleep . · yes · iteration 1 · head 1")
+        page.mouse.move(0, 0)
+        expect(page.get_by_role("status")).to_be_empty()
+        page.locator("#plot").focus()
+        leftmost = int(np.argmin(found.points[..., 0]))
+        page.keyboard.press("ArrowRight")
+        sentence = TEXTS[np.unravel_index(leftmost, found.points.shape[:3])[0]]
+        expect(page.get_by_role("status")).to_contain_text(sentence)
+        page.keyboard.press("Escape")
+        expect(page.get_by_role("status")).to_be_empty()
         page.get_by_label("Colour by").select_option("head")
         expect(page.get_by_role("list")).to_have_text("head 1head 2head 3")
         assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")

@@ -43,6 +43,7 @@ def test_seeds_are_a_row_with_a_paired_test(runs: Path, tmp_path: Path, capsys: 
     first, second = ACCURACIES.values()
     assert f"| a | {100 * np.mean(first):.2f} ± {100 * np.std(first, ddof=1):.2f} | " in table
     assert " | 3 | 2,078,703 | 1,001 | 1.5 |" in table
+    assert "Differences are over the seeds that both rows have." in table
     expected = stats.ttest_rel(second, first)
     low, high = (100 * end for end in expected.confidence_interval())
     assert f"| b | validation.accuracy | -2.33 [{low:+.2f}, {high:+.2f}] | – | {expected.pvalue:.4f} |" in table

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 from matplotlib.figure import Figure
 from small_results import results
@@ -54,6 +55,14 @@ def test_marks_stand_at_their_figures(tmp_path: Path, drawn: list[Figure]) -> No
     published = next(line for line in panel.lines if line.get_label() == "published")
     given = [system.published["test accuracy"] for system in systems.values() if system.published]
     assert list(published.get_xdata()) == given  # type: ignore[arg-type]
+
+
+def test_whiskers_say_what_they_are_and_no_share_is_below_0(tmp_path: Path, drawn: list[Figure]) -> None:
+    draw(tmp_path / "snli", "snli", {"static-cnn-snli": [0.01, 0.91, 0.01]})
+    (segments,) = drawn[0].axes[0].containers[0][2]
+    assert segments.get_segments()[0][:, 0].tolist() == pytest.approx([0, 30 + 100 * np.std([0, 0.9, 0], ddof=1)])
+    (legend,) = drawn[0].legends
+    assert "ours: mean ± standard deviation over seeds" in [text.get_text() for text in legend.get_texts()]
 
 
 def test_same_runs_give_the_same_bytes(tmp_path: Path) -> None:
