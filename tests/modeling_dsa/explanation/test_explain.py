@@ -41,10 +41,23 @@ def explained(loaded: tuple[PreTrainedModel, PreTrainedTokenizerBase], *texts: s
 @pytest.mark.parametrize("kind", ["model", "classifier"])
 def test_a_sentence_has_the_models_own_attention(kind: str) -> None:
     model, tokenizer = attentive(kind)
-    text = "  A man\u200b is “asleep”…  zqxv."
+    text = "  A man\u200b is “asleep”…  zqxv Cafe\u0301 ❤\ufe0f\u1112\u1161\u11ab ."
     explanation = explained((model, tokenizer), text)
     (found,) = explanation.texts.values()
-    assert found.words == ["A", "man", "is", "“", "asleep", "”", "…", "zqxv", "."]
+    assert found.words == [
+        "A",
+        "man",
+        "is",
+        "“",
+        "asleep",
+        "”",
+        "…",
+        "zqxv",
+        "Cafe\u0301",
+        "❤\ufe0f",
+        "\u1112\u1161\u11ab",
+        ".",
+    ]
     assert found.text == text
     outputs = model.eval()(**tokenizer(text, return_tensors="pt"), output_attentions=True)
     first, last = (attention[0].detach().numpy() for attention in outputs.attentions)  # (heads, words) each
