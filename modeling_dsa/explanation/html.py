@@ -8,7 +8,7 @@ elsewhere, and nothing runs: it is HTML and CSS alone.
 from collections.abc import Mapping, Sequence
 from html import escape
 
-from .attention import AttentionRow, Scores, TextAttention
+from .attention import UNKNOWN, UNKNOWN_MARK, AttentionRow, Scores, TextAttention
 from .words import has_direction, runs_right_to_left
 
 _DARK_TEXT, _LIGHT_TEXT = "#0b1524", "#ffffff"
@@ -27,8 +27,8 @@ def _colours(shades: Sequence[str], dark_text: slice, **others: str) -> str:
     return " ".join(f"--{name}: {value};" for name, value in values.items())
 
 
-_LIGHT = _colours(_LIGHT_PAGE, slice(6), edge="#cbd5e1", dashes="#475569", page="#ffffff", text="#0b1524")
-_DARK = _colours(_DARK_PAGE, slice(4, None), edge="#334155", dashes="#cbd5e1", page="#0f172a", text="#e2e8f0")
+_LIGHT = _colours(_LIGHT_PAGE, slice(6), edge="#cbd5e1", page="#ffffff", text="#0b1524")
+_DARK = _colours(_DARK_PAGE, slice(4, None), edge="#334155", page="#0f172a", text="#e2e8f0")
 _SHADES = "\n".join(
     f".attention .shade-{step} {{ background: var(--shade-{step}); color: var(--text-{step}); }}"
     for step in range(_STRONGEST + 1)
@@ -43,7 +43,7 @@ _WORDS_CSS = f"""
 .attention .head li {{ min-width: 3.3rem; max-width: 100%; margin: 0; padding: 0.2rem 0.5rem 0.15rem;
   box-sizing: border-box; border: 1px solid var(--edge); border-radius: 0.4rem; text-align: center;
   overflow-wrap: anywhere; }}
-.attention .head li.unknown, .attention .unknown-sample {{ border: 1px dashed var(--dashes); }}
+.attention .head li.unknown, .attention .unknown-sample {{ border: 1px dashed currentColor; }}
 .attention .weight {{ display: block; font-size: 0.75rem; font-variant-numeric: tabular-nums; direction: ltr; }}
 .attention .legend {{ display: flex; flex-wrap: wrap; align-items: center; gap: 0.3rem 0.5rem; margin: 0;
   font-size: 0.8rem; }}
@@ -182,18 +182,18 @@ def _text_html(name: str, text: TextAttention, rows: Sequence[AttentionRow], ite
 def _word(word: str, weight: float, deviation: float | None, largest: float, known: bool, direction: str) -> str:
     share = weight / largest if largest else 0.0
     spread = "" if deviation is None else f" ±{deviation:.1%}"
-    title = f"{word}: {weight:.2%}{spread}" + ("" if known else ", not in the vocabulary")
+    title = f"{word}: {weight:.2%}{spread}" + ("" if known else f", {UNKNOWN}")
     shade = f"shade-{round(share * _STRONGEST)}" + ("" if known else " unknown")
     return (
         f'<li class="{shade}" title="{escape(title)}"><bdi class="word" dir="{direction}">{escape(word)}</bdi>'
-        f'<span class="weight">{weight:.1%}{spread}</span></li>'
+        f'<span class="weight">{weight:.1%}{spread}{"" if known else UNKNOWN_MARK}</span></li>'
     )
 
 
 def _legend(texts: Mapping[str, TextAttention]) -> str:
     scale = "".join(f'<i class="shade-{step}"></i>' for step in range(_STRONGEST + 1))
     unknown = any(not all(text.known) for text in texts.values())
-    sample = '<span class="unknown-sample">not in the vocabulary</span>' if unknown else ""
+    sample = f'<span class="unknown-sample">{UNKNOWN_MARK} {UNKNOWN}</span>' if unknown else ""
     return (
         f'<p class="legend">attention weight <span>0%</span><span class="scale" aria-hidden="true">{scale}</span>'
         f"<span>{_largest(texts):.1%}</span>{sample}</p>"

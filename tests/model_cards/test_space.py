@@ -403,7 +403,7 @@ def shown_weights(page: Page, name: str, words: Sequence[str]) -> list[float]:
     """The numbers under the words in the list of that name, once these words stand there."""
     row = page.get_by_role("list", name=name, exact=True)
     expect(row.locator(".word")).to_have_text(words)
-    return [float(text.rstrip("%")) / 100 for text in row.locator(".weight").all_inner_texts()]
+    return [float(text.rstrip("%*")) / 100 for text in row.locator(".weight").all_inner_texts()]
 
 
 @needs_chromium

@@ -54,7 +54,8 @@ HARD = (  # noqa: SIM905, as a list it would take a line for each
 # Words of several tokens, and letters of several characters.
 TYPED = [
     "The word שלום, Café, Cafe\u0301 and Donaudampfschifffahrtsgesellschaft mean",
-    "I \u2764\ufe0f x\u0327\u0323 \u1112\u1161\u11ab日本語 пx-ray .\u0301 👩\u200d👩\u200d👧 [PAD] 1\ufe0f\u20e3 naïve\u200b",
+    "I \u2764\ufe0f x\u0327\u0323 \u1112\u1161\u11ab日本語 пx-ray .\u0301 👩\u200d👩\u200d👧",
+    "[PAD] 1\ufe0f\u20e3 naïve\u200b",
 ]
 HARD += ["\u200b", "\u00ad", "\ufe0f", "\u0007", "\t", "\n", "\u00a0", "\u3000", "\ufeff", "\x85", "\u2028", "ab" * 600]
 

@@ -1,5 +1,6 @@
 """modeling_dsa.explain: the model's own attention over the words of a text, shown in every way."""
 
+import io
 import re
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from rich.console import Console
 from small_models import randomize, small_config
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
@@ -139,7 +141,7 @@ def test_it_shows_itself_as_text_html_and_files(tmp_path: Path) -> None:
     assert "\x1b" not in text
     assert f"A:{first.weights[0, 0, 0]:.0%}" in text
     page = explanation.save(tmp_path / "new" / "a.html").read_text(encoding="utf-8")
-    shown = re.findall(r'class="weight">([\d.]+)%<', page)
+    shown = re.findall(r'class="weight">([\d.]+)%\*?<', page)
     every = [row.weights for it in range(2) for part in explanation.texts.values() for row in part.rows(it)]
     np.testing.assert_allclose([float(number) for number in shown], 100 * np.concatenate(every), atol=0.051)
     assert page.count("<script") == page.count("http") == page.count("url(") == page.count("<b>") == 0
@@ -152,6 +154,24 @@ def test_it_shows_itself_as_text_html_and_files(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"a\.gif: explanations are written as \.html, \.png, \.svg, \.pdf: "):
         explanation.save(tmp_path / "a.gif")
     assert sorted(path.name for path in tmp_path.rglob("*.*")) == ["a.html", "a.svg"]
+
+
+def test_a_terminal_keeps_every_weight_and_marks_unknown_words() -> None:
+    def shown(text: str, colours: Any = None) -> str:
+        console = Console(file=io.StringIO(), width=30, color_system=colours, force_terminal=True, force_jupyter=False)
+        with console.capture() as written:
+            console.print(explained(TINY, text))
+        return written.get()
+
+    words = re.findall(r"(\S+):(\d+)%(\S*)", shown(f"A {'w' * 80} 日本{'語' * 40} man"))
+    assert [mark for _, _, mark in words] == ["", "*", "*", ""] * (len(words) // 4)
+    assert re.fullmatch("w+…", words[1][0])
+    assert re.fullmatch("日本語+…", words[2][0])
+    assert shown("A zqxv").rstrip().endswith("* not in the vocabulary")
+    assert "vocabulary" not in shown("A man")
+    assert re.search(r"man:0\.\d%", shown("a man is " * 100))  # one of 300 words has less than a percent
+    assert "48;5;" in shown("A man", "256")
+    assert not re.search(r"\x1b\[(3[0-7]|4[0-7])", shown("A man", "standard"))
 
 
 def test_the_decision_of_a_regression_and_of_several_labels() -> None:
