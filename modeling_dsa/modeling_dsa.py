@@ -599,7 +599,7 @@ class DSAForSequenceClassification(DSAPreTrainedModel):
             output_tokens=False,
             return_dict=True,
         )
-        self._hint_at_pairs(outputs.second_pooler_output)
+        self._hint_at_pairs(outputs.second_pooler_output, token_type_ids)
         sampled_logits = self._sampled_logits(outputs)  # (samples, batch, num_labels)
         samples = sampled_logits.shape[0]
         logits, probabilities_std = sampled_logits[0], None
@@ -638,11 +638,17 @@ class DSAForSequenceClassification(DSAPreTrainedModel):
             attention_penalty=outputs.attention_penalty,
         )
 
-    def _hint_at_pairs(self, second: Tensor | None) -> None:
-        """Say once that an example has no second text: the answer would sound as sure as ever. (batch, width)"""
+    def _hint_at_pairs(self, second: Tensor | None, types: Tensor | None) -> None:
+        """Say once that an example has no second text: the answer would sound as sure as ever.
+
+        Args:
+            second: Vectors of the second texts, 0 where none of a text is read. (batch, width)
+            types: One whose tokens the caller has masked on purpose was given. (batch, tokens)
+        """
         if second is None or second.is_meta or self.training or torch.compiler.is_compiling():
             return
-        if not second.any(-1).all():
+        is_given = second.any(-1) if types is None else second.any(-1) | types.any(-1)
+        if not is_given.all():
             logger.warning_once(
                 "This model reads pairs, and an example has no second text: its classes mean little. Give both texts, "
                 'such as {"text": ..., "text_pair": ...} or "first [SEP] second".'

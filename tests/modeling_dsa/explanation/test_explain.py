@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 from small_models import randomize, small_config
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
+from transformers.utils import logging
 
 from modeling_dsa import DSAForNLI, DSAForSequenceClassification, DSAModel, Explanation
 from modeling_dsa.explanation.drawing import drawn_sentences
@@ -199,9 +200,13 @@ def test_the_decision_of_a_regression_and_of_several_labels() -> None:
         ("classifier", ("a man", "a dog"), "reads single sentences, but two were given"),
     ],
 )
-def test_sentences_that_do_not_fit_are_refused(kind: str, sentences: tuple[str, ...], message: str) -> None:
+def test_sentences_that_do_not_fit_are_refused_and_nothing_else_is_said(
+    kind: str, sentences: tuple[str, ...], message: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    logging.get_logger().warning_once.cache_clear()  # type: ignore[attr-defined]  # it is said once a process
     with pytest.raises(ValueError, match=message):
         explained(attentive(kind), *sentences)
+    assert not caplog.messages or sentences != ("a man",)  # the model has a hint for pairs, too
 
 
 @settings(max_examples=15)
