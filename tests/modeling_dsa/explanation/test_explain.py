@@ -149,6 +149,7 @@ def test_it_shows_itself_as_text_html_and_files(tmp_path: Path) -> None:
     assert (
         len(re.findall("<ol ", page)) == len(re.findall(r'<ol dir="ltr" role="list" aria-label="[^"]+">', page)) == 10
     )
+    assert re.findall(r"<h(\d)", page) == list("1233233")  # the title, and each iteration with two sentences
     labels = re.findall(r'<th scope="row"><bdi>(\w+)</bdi></th><td>([\d.]+)%</td>', page)
     assert {label for label, _ in labels} == {"LABEL_0", "LABEL_1", "LABEL_2"}
     assert explanation.save(tmp_path / "a.svg").read_text(encoding="utf-8").count("routing") == 0
