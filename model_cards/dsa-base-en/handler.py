@@ -100,7 +100,8 @@ class EndpointHandler:
             )
         if not reads_pairs and "text_pair" in parts:
             raise ValueError(f"The input at index {index} is a pair, and the model reads single texts.")
-        # Half of a UTF-16 surrogate pair is no character, and no tokenizer takes it.
+        # Half of a UTF-16 surrogate pair is no character, and no tokenizer takes it. An endpoint loads this file by
+        # itself and not as a part of a package, so that nothing of the files beside it can be imported with a dot.
         whole = {
             name: part.encode("utf-16", "surrogatepass").decode("utf-16", "replace") for name, part in parts.items()
         }

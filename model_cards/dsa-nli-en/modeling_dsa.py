@@ -603,7 +603,7 @@ class DSAForSequenceClassification(DSAPreTrainedModel):
             output_tokens=False,
             return_dict=True,
         )
-        self._hint_at_pairs(outputs.second_pooler_output)
+        self._hint_at_pairs(outputs.second_pooler_output, token_type_ids)
         sampled_logits = self._sampled_logits(outputs)  # (samples, batch, num_labels)
         logits, probabilities_std = _mean_prediction(sampled_logits)
         loss = reconstruction_loss = None
@@ -644,11 +644,17 @@ class DSAForSequenceClassification(DSAPreTrainedModel):
             loss = loss + policy_loss(logits, labels, *choice, self.config.choice_penalty)
         return loss, reconstruction_loss
 
-    def _hint_at_pairs(self, second: Tensor | None) -> None:
-        """Say once that an example has no second text: the answer would sound as sure as ever. (batch, width)"""
+    def _hint_at_pairs(self, second: Tensor | None, types: Tensor | None) -> None:
+        """Say once that an example has no second text: the answer would sound as sure as ever.
+
+        Args:
+            second: Vectors of the second texts, 0 where none of a text is read. (batch, width)
+            types: One whose tokens the caller has masked on purpose was given. (batch, tokens)
+        """
         if second is None or second.is_meta or self.training or torch.compiler.is_compiling():
             return
-        if not second.any(-1).all():
+        is_given = second.any(-1) if types is None else second.any(-1) | types.any(-1)
+        if not is_given.all():
             logger.warning_once(
                 "This model reads pairs, and an example has no second text: its classes mean little. Give both texts, "
                 'such as {"text": ..., "text_pair": ...} or "first [SEP] second".'

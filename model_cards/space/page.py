@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import gradio as gr
-from panel import ALL_HEADS, LAST_ITERATION, build_panel, not_loaded
+from panel import ALL_HEADS, LAST_ITERATION, build_panel, draw, not_loaded
 from reading import Reading, load_model, reads_pairs
 from searching import CORPUS_SIZE, nearest
 from table import build_table
@@ -119,23 +119,26 @@ class Page:
         self._follow(gr.on(asking, **fitting)).then(**keeping)
         for examples in (self._pair_examples, self._sentence_examples):
             self._follow(examples.load_input_event.then(**fitting)).then(**keeping)
-        for panel in self._panels:
+        for panel, beside in zip(self._panels, reversed(self._panels), strict=True):
             gr.on(
                 [panel.iteration.input, panel.head.input],
                 panel.choose,
-                [panel.reading, panel.iteration, panel.head],
+                [panel.reading, panel.iteration, panel.head, beside.reading],
                 [panel.attention, panel.chosen],
                 show_progress="hidden",
             ).then(**keeping)
 
     def _follow(self, event: Any) -> Any:
         """After the texts are known: each model's answer, and what is near."""
-        ways = (self.answer, self.answer_other)
-        for panel, dropdown, respond in zip(self._panels, (self._model, self._other), ways, strict=True):
+        first = self._panels[0]
+        ways = ((self.answer, [], []), (self.answer_other, [first.reading, first.chosen], [first.attention]))
+        for panel, dropdown, (respond, others, redrawn) in zip(
+            self._panels, (self._model, self._other), ways, strict=True
+        ):
             event = event.then(
                 respond,
-                [dropdown, self._first, self._second, panel.chosen, self._asks_pair],
-                panel.outputs,
+                [dropdown, self._first, self._second, panel.chosen, self._asks_pair, *others],
+                [*panel.outputs, *redrawn],
                 show_progress_on=[panel.classes],
                 concurrency_id=MODEL_QUEUE,
             )
@@ -159,9 +162,21 @@ class Page:
         """What the first model says."""
         return self._panels[0].answer(self._names, model_id, text, text_pair, choice, asks_pair)
 
-    def answer_other(self, model_id: str, text: str, text_pair: str, choice: tuple[int, int], asks_pair: bool) -> Any:
-        """What the model beside it says."""
-        return self._panels[1].answer(self._names, model_id, text, text_pair, choice, asks_pair)
+    def answer_other(
+        self,
+        model_id: str,
+        text: str,
+        text_pair: str,
+        choice: tuple[int, int],
+        asks_pair: bool,
+        beside: Reading | None,
+        chosen: tuple[int, int],
+    ) -> Any:
+        """What the model beside it says; the first one's words are drawn again on the scale of both."""
+        first, other = self._panels
+        said = other.answer(self._names, model_id, text, text_pair, choice, asks_pair, beside)
+        found = said[other.reading]
+        return said if beside is None or found is None else said | {first.attention: draw(beside, *chosen, found)}
 
     def search(self, found: Reading | None) -> gr.HTML:
         """What is near in meaning."""

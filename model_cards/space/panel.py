@@ -48,7 +48,14 @@ class Panel:
         return [getattr(self, name) for name in self.__dataclass_fields__]
 
     def answer(
-        self, names: Mapping[str, str], model_id: str, text: str, text_pair: str, choice: tuple[int, int], pairs: bool
+        self,
+        names: Mapping[str, str],
+        model_id: str,
+        text: str,
+        text_pair: str,
+        choice: tuple[int, int],
+        pairs: bool,
+        beside: Reading | None = None,
     ) -> dict[Any, Any]:
         """Read the text with a model, and show what it says; what was chosen stays chosen while it can.
 
@@ -59,6 +66,7 @@ class Panel:
             text_pair: The hypothesis.
             choice: Iteration and head.
             pairs: Whether the page asks for two texts, which the other model may read.
+            beside: What the other model makes of them, if that is shown already: the shades have one scale.
         """
         nothing = {
             self.column: gr.Column(visible=bool(model_id)),
@@ -98,14 +106,16 @@ class Panel:
             self.head: gr.Dropdown(
                 [("all heads", ALL_HEADS), *_numbered("head ", found.heads)], value=by, visible=found.heads > 1
             ),
-            self.attention: gr.HTML(_attention(found, at, by), visible=found.heads > 0),
+            self.attention: gr.HTML(draw(found, at, by, beside), visible=found.heads > 0),
         }
 
-    def choose(self, found: Reading | None, iteration: int, head: int) -> tuple[str, tuple[int, int]]:
+    def choose(
+        self, found: Reading | None, iteration: int, head: int, beside: Reading | None
+    ) -> tuple[str, tuple[int, int]]:
         """Show another iteration or head."""
         if found is None:  # the page is older than this process
             return "", (LAST_ITERATION, ALL_HEADS)
-        return _attention(found, iteration, head), (_kept_iteration(found, iteration), head)
+        return draw(found, iteration, head, beside), (_kept_iteration(found, iteration), head)
 
 
 def build_panel() -> Panel:
@@ -138,10 +148,13 @@ def not_loaded(name: str, error: Exception) -> gr.HTML:
     return show_message(f"The model {name} cannot be loaded. {reason}")
 
 
-def _attention(found: Reading, iteration: int, head: int) -> str:
+def draw(found: Reading, iteration: int, head: int, beside: Reading | None) -> str:
+    """The words of a text as one model looks at them, on one scale with those of the model beside it."""
     if not found.iterations:
         return ""
-    return attention_html(found.sentences, range(found.iterations)[iteration], None if head == ALL_HEADS else head)
+    others = beside.sentences if beside and beside.iterations else None
+    head_or_all = None if head == ALL_HEADS else head
+    return attention_html(found.sentences, range(found.iterations)[iteration], head_or_all, others)
 
 
 def _kept_iteration(found: Reading, iteration: int) -> int:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from itertools import islice
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 from transformers import (
     AutoModelForSequenceClassification,
@@ -16,6 +15,7 @@ from transformers import (
     PreTrainedTokenizerBase,
 )
 
+from modeling_dsa.configuration_dsa import DSAConfig
 from modeling_dsa.explanation.attention import Scores, TextAttention, read_attention
 from modeling_dsa.files.model_folder import CONFIG, holds_model, read_config
 from modeling_dsa.modeling_dsa import DSAForSequenceClassification
@@ -64,11 +64,12 @@ class Reading:
 def find_models(folder: Path) -> list[Path]:
     """The folders in `folder` that hold a classifier of the DSA family, in the order of their names."""
     folders = [path.parent for path in sorted(folder.glob(f"*/{CONFIG}"))]
-    return [folder for folder in folders if holds_model(folder) and _is_classifier(read_config(folder))]
+    return [folder for folder in folders if holds_model(folder) and _is_classifier(folder)]
 
 
-def _is_classifier(config: Mapping[str, Any]) -> bool:
-    return any(str(name).startswith("DSAFor") for name in config.get("architectures") or ())
+def _is_classifier(folder: Path) -> bool:
+    # Nothing else of a config is looked at here, as a broken one is told where its model is chosen.
+    return DSAConfig(architectures=read_config(folder).get("architectures")).is_classifier
 
 
 @cache
@@ -129,6 +130,8 @@ def read(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, first: str,
 def classify_table(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, table: Path, output: Path) -> int:
     """Classify every row of a CSV and write them as a CSV with the labels and their probabilities.
 
+    The columns of texts keep their names.
+
     Args:
         model: What `load_model` gives.
         tokenizer: Its tokenizer.
@@ -155,7 +158,7 @@ def classify_table(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, t
     scores = label_scores(cast(DSAForSequenceClassification, model), tokenizer, texts)
     kind = score_function(model.config.problem_type, len(labels))
     with output.open("w", encoding="utf-8", newline="") as file:
-        csv_writer(file)(answers(texts, scores, labels, kind))
+        csv_writer(file)(answers(texts, scores, labels, kind, columns))
     return len(texts)
 
 

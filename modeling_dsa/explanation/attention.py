@@ -16,6 +16,8 @@ from .words import find_words
 
 Weights: TypeAlias = npt.NDArray[np.float32]
 
+UNKNOWN_MARK, UNKNOWN = "*", "not in the vocabulary"  # behind a word's weight, and what it means
+
 
 @dataclass(frozen=True)
 class TextAttention:
@@ -85,6 +87,11 @@ class AttentionRow:
     name: str
     weights: Weights
     spread: Weights | None
+
+
+def decimals(largest: float) -> int:
+    """How many decimals tell weights apart, by the largest of them: many words share little each."""
+    return 2 if largest > 0.1 else 3
 
 
 def _spread(samples: Weights) -> Weights | None:

@@ -7,10 +7,12 @@ from pathlib import Path
 from rich.console import RenderableType
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from modeling_dsa.batching_dsa import replace_surrogates
 from modeling_dsa.files.loading import load_model_and_tokenizer
 from modeling_dsa.files.optional_packages import optional_packages
 from modeling_dsa.files.replacing import replaced_file
 from modeling_dsa.files.shown_paths import without_folders
+from modeling_dsa.modeling_dsa import DSAForSequenceClassification
 
 from .attention import Scores, TextAttention, read_attention
 from .html import explanation_html, explanation_page
@@ -102,14 +104,19 @@ def explain(
     pairs = model.config.sentences_per_example == 2
     if text_pair is not None and not pairs:
         raise ValueError("This model reads single sentences, but two were given: leave out the second.")
+    is_classifier = isinstance(model, DSAForSequenceClassification)
+    if is_classifier and pairs and text_pair is None and not _holds_pair(tokenizer, text):
+        raise ValueError("This model classifies pairs of sentences, but one was given: give the second too.")
     read, scores = read_attention(model, tokenizer, text, text_pair, samples=SAMPLES)
     for part in read:
         if not part.offsets:
             raise ValueError(f"There is no token in the sentence {part.text!r}, so nothing to attend to.")
         if not len(part.weights):
             raise ValueError(f"Pooling '{model.config.pooling}' has no attention over the tokens to show.")
-    holds_pair = tokenizer.sep_token_id in tokenizer(read[0].text)["input_ids"]
-    if scores is not None and pairs and text_pair is None and not holds_pair:
-        raise ValueError("This model classifies pairs of sentences, but one was given: give the second too.")
     names = ["Sentence"] if text_pair is None else ["First sentence", "Second sentence"]
     return Explanation(without_folders(str(model.name_or_path)), dict(zip(names, read, strict=True)), scores)
+
+
+def _holds_pair(tokenizer: PreTrainedTokenizerBase, text: str) -> bool:
+    """Whether a text is a pair, written as `A [SEP] B`."""
+    return tokenizer.sep_token_id in tokenizer(replace_surrogates(text))["input_ids"]

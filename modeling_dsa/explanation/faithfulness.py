@@ -20,7 +20,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from modeling_dsa.batching_dsa import Text
 from modeling_dsa.modeling_dsa import DSAForSequenceClassification
 from modeling_dsa.poolings_dsa import POOLINGS
-from modeling_dsa.prediction.logits import score_function
+from modeling_dsa.prediction.logits import logits_to_scores, score_function
 from modeling_dsa.variational_dsa import without_samples
 
 from .attribution import Decision, attribute, order_words
@@ -216,5 +216,5 @@ def _probabilities(model: DSAForSequenceClassification, decision: Decision, mask
     for part in torch.from_numpy(distinct).long().split(_ROWS_AT_ONCE):
         others = {name: decision.inputs[name].expand(len(part), -1) for name in ("input_ids", "token_type_ids")}
         logits = model(**others, attention_mask=part).logits  # (versions, num_labels)
-        found.append(logits.double().softmax(-1)[:, decision.label])
-    return torch.cat(found).numpy()[copy_of.reshape(-1)]
+        found.append(logits_to_scores(logits.double().numpy(), "softmax")[:, decision.label])
+    return np.concatenate(found)[copy_of.reshape(-1)]

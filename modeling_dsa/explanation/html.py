@@ -8,7 +8,7 @@ elsewhere, and nothing runs: it is HTML and CSS alone.
 from collections.abc import Mapping, Sequence
 from html import escape
 
-from .attention import AttentionRow, Scores, TextAttention
+from .attention import UNKNOWN, UNKNOWN_MARK, AttentionRow, Scores, TextAttention
 from .words import has_direction, runs_right_to_left
 
 _DARK_TEXT, _LIGHT_TEXT = "#0b1524", "#ffffff"
@@ -27,15 +27,15 @@ def _colours(shades: Sequence[str], dark_text: slice, **others: str) -> str:
     return " ".join(f"--{name}: {value};" for name, value in values.items())
 
 
-_LIGHT = _colours(_LIGHT_PAGE, slice(6), edge="#cbd5e1", dashes="#475569", page="#ffffff", text="#0b1524")
-_DARK = _colours(_DARK_PAGE, slice(4, None), edge="#334155", dashes="#cbd5e1", page="#0f172a", text="#e2e8f0")
+_LIGHT = _colours(_LIGHT_PAGE, slice(6), edge="#cbd5e1", page="#ffffff", text="#0b1524")
+_DARK = _colours(_DARK_PAGE, slice(4, None), edge="#334155", page="#0f172a", text="#e2e8f0")
 _SHADES = "\n".join(
     f".attention .shade-{step} {{ background: var(--shade-{step}); color: var(--text-{step}); }}"
     for step in range(_STRONGEST + 1)
 )
 _WORDS_CSS = f"""
 .attention {{ {_LIGHT} font-size: 1.1rem; line-height: 1.25; }}
-.attention h3 {{ margin: 1.1rem 0 0.4rem; font-size: 1.05rem; font-weight: 650; }}
+.attention :is(h2, h3) {{ margin: 1.1rem 0 0.4rem; font-size: 1.05rem; font-weight: 650; }}
 .attention .head {{ display: flex; gap: 0.2rem 0.75rem; margin: 0.35rem 0; }}
 .attention .name {{ flex: none; width: 4.2rem; padding-top: 0.3rem; font-size: 0.8rem; }}
 .attention .head ol {{ display: flex; flex: 1; flex-wrap: wrap; gap: 0.3rem; min-width: 0; margin: 0; padding: 0;
@@ -43,7 +43,7 @@ _WORDS_CSS = f"""
 .attention .head li {{ min-width: 3.3rem; max-width: 100%; margin: 0; padding: 0.2rem 0.5rem 0.15rem;
   box-sizing: border-box; border: 1px solid var(--edge); border-radius: 0.4rem; text-align: center;
   overflow-wrap: anywhere; }}
-.attention .head li.unknown, .attention .unknown-sample {{ border: 1px dashed var(--dashes); }}
+.attention .head li.unknown, .attention .unknown-sample {{ border: 1px dashed currentColor; }}
 .attention .weight {{ display: block; font-size: 0.75rem; font-variant-numeric: tabular-nums; direction: ltr; }}
 .attention .legend {{ display: flex; flex-wrap: wrap; align-items: center; gap: 0.3rem 0.5rem; margin: 0;
   font-size: 0.8rem; }}
@@ -69,7 +69,8 @@ _CSS = f"""{_WORDS_CSS}
   gap: 0 2rem; }}
 .attention .texts > * {{ min-width: 0; }}
 .attention details {{ margin: 1rem 0 0; border-top: 1px solid var(--edge); padding-top: 0.7rem; }}
-.attention summary {{ cursor: pointer; font-weight: 650; }}
+.attention summary {{ cursor: pointer; }}
+.attention summary h2 {{ display: inline; }}
 .attention table {{ margin: 0 0 1rem; border-collapse: collapse; background: none; color: inherit;
   font-size: 1rem; }}
 .attention caption {{ text-align: start; font-weight: 650; padding: 0 0 0.3rem; }}
@@ -88,7 +89,12 @@ body {{ margin: 0; {_LIGHT} background: var(--page); }}
 """
 
 
-def attention_html(texts: Mapping[str, TextAttention], iteration: int, head: int | None) -> str:
+def attention_html(
+    texts: Mapping[str, TextAttention],
+    iteration: int,
+    head: int | None,
+    beside: Mapping[str, TextAttention] | None = None,
+) -> str:
     """The words of texts under one iteration of attention, for a page with `GRADIO_CSS`.
 
     The shades run from 0 to the largest weight of all iterations and heads, so that they stay comparable from one
@@ -98,11 +104,14 @@ def attention_html(texts: Mapping[str, TextAttention], iteration: int, head: int
         texts: What to show, by name, such as `Premise`; with equal numbers of iterations and of heads.
         iteration: Which iteration, from 0.
         head: Which head, from 0; None shows all of them.
+        beside: What another model makes of the texts: the scale is the same for both, so that equal shades are equal
+            weights.
     """
-    parts = [_legend(texts)]
+    largest = max(_largest(texts), _largest(beside) if beside else 0.0)
+    parts = [_legend(texts, largest)]
     for name, text in texts.items():
         rows = text.rows(iteration) if head is None else [text.row(iteration, head)]
-        parts.append(_text_html(name, text, rows, iteration, _largest(texts)))
+        parts.append(_text_html(name, text, rows, iteration, largest))
     return f'<div class="attention">{"".join(parts)}</div>'
 
 
@@ -136,17 +145,18 @@ def explanation_page(model: str, texts: Mapping[str, TextAttention], scores: Sco
 
 def _contents(texts: Mapping[str, TextAttention], scores: Scores | None) -> str:
     parts = [] if scores is None else [_scores_html(scores)]
-    parts.append(_legend(texts))
+    parts.append(_legend(texts, _largest(texts)))
     count = _iterations(texts)
+    level = 2 if count == 1 else 3  # below the page's title, or an iteration's
     for iteration in range(count):
         shown = "".join(
-            f"<section>{_text_html(name, text, text.rows(iteration), iteration, _largest(texts))}</section>"
+            f"<section>{_text_html(name, text, text.rows(iteration), iteration, _largest(texts), level)}</section>"
             for name, text in texts.items()
         )
         shown = f'<div class="texts">{shown}</div>'
         if count > 1:
             is_open = " open" if iteration == count - 1 else ""
-            heading = f"<summary>Routing iteration {iteration + 1} of {count}</summary>"
+            heading = f"<summary><h2>Routing iteration {iteration + 1} of {count}</h2></summary>"
             shown = f"<details{is_open}>{heading}{shown}</details>"
         parts.append(shown)
     if any(len(text.samples) for text in texts.values()):
@@ -161,9 +171,11 @@ def _scores_html(scores: Scores) -> str:
     return f"<table><caption>What the model says</caption>{rows}</table>"
 
 
-def _text_html(name: str, text: TextAttention, rows: Sequence[AttentionRow], iteration: int, largest: float) -> str:
+def _text_html(
+    name: str, text: TextAttention, rows: Sequence[AttentionRow], iteration: int, largest: float, level: int = 3
+) -> str:
     several = len(text.weights[iteration]) > 1
-    parts = [f"<h3>{escape(name)}</h3>"]
+    parts = [f"<h{level}>{escape(name)}</h{level}>"]
     # The words are isolated from each other, so `dir=auto` would not see them.
     direction = "rtl" if runs_right_to_left(text.text) else "ltr"
     for row in rows:
@@ -182,21 +194,21 @@ def _text_html(name: str, text: TextAttention, rows: Sequence[AttentionRow], ite
 def _word(word: str, weight: float, deviation: float | None, largest: float, known: bool, direction: str) -> str:
     share = weight / largest if largest else 0.0
     spread = "" if deviation is None else f" ±{deviation:.1%}"
-    title = f"{word}: {weight:.2%}{spread}" + ("" if known else ", not in the vocabulary")
+    title = f"{word}: {weight:.2%}{spread}" + ("" if known else f", {UNKNOWN}")
     shade = f"shade-{round(share * _STRONGEST)}" + ("" if known else " unknown")
     return (
         f'<li class="{shade}" title="{escape(title)}"><bdi class="word" dir="{direction}">{escape(word)}</bdi>'
-        f'<span class="weight">{weight:.1%}{spread}</span></li>'
+        f'<span class="weight">{weight:.1%}{spread}{"" if known else UNKNOWN_MARK}</span></li>'
     )
 
 
-def _legend(texts: Mapping[str, TextAttention]) -> str:
+def _legend(texts: Mapping[str, TextAttention], largest: float) -> str:
     scale = "".join(f'<i class="shade-{step}"></i>' for step in range(_STRONGEST + 1))
     unknown = any(not all(text.known) for text in texts.values())
-    sample = '<span class="unknown-sample">not in the vocabulary</span>' if unknown else ""
+    sample = f'<span class="unknown-sample">{UNKNOWN_MARK} {UNKNOWN}</span>' if unknown else ""
     return (
         f'<p class="legend">attention weight <span>0%</span><span class="scale" aria-hidden="true">{scale}</span>'
-        f"<span>{_largest(texts):.1%}</span>{sample}</p>"
+        f"<span>{largest:.1%}</span>{sample}</p>"
     )
 
 

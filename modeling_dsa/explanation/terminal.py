@@ -2,12 +2,15 @@
 
 import io
 from collections.abc import Mapping
+from dataclasses import dataclass
 
-from rich.console import Console, Group, RenderableType
+from rich.cells import cell_len, set_cell_size
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from .attention import AttentionRow, Scores, TextAttention
+from .attention import UNKNOWN, UNKNOWN_MARK, AttentionRow, Scores, TextAttention, decimals
 
 # From no attention to the largest weight: ColorBrewer's Blues, each with a colour of text that reads on it.
 _STYLES = ("#0b1524 on #f7fbff", "#0b1524 on #c6dbef", "#0b1524 on #6baed6", "#ffffff on #2171b5", "#ffffff on #08306b")
@@ -31,8 +34,10 @@ def explanation_renderable(texts: Mapping[str, TextAttention], scores: Scores | 
         for name, text in texts.items():
             grid = Table.grid(padding=(0, 1))
             for row in text.rows(iteration):
-                grid.add_row(row.name, _words(text.words, row, largest))
+                grid.add_row(row.name, _Words(text, row, largest))
             parts += [Text(f"\n{name}{of}", style="bold"), grid]
+    if not all(known for text in texts.values() for known in text.known):
+        parts.append(Text(f"\n{UNKNOWN_MARK} {UNKNOWN}"))
     return Group(*parts)
 
 
@@ -50,15 +55,38 @@ def explanation_text(texts: Mapping[str, TextAttention], scores: Scores | None) 
     return "\n".join(line.rstrip() for line in written.getvalue().splitlines())
 
 
-def _words(words: list[str], row: AttentionRow, largest: float) -> Text:
-    line = Text()
-    for index, (word, weight) in enumerate(zip(words, row.weights.tolist(), strict=True)):
-        spread = "" if row.spread is None else f"±{row.spread[index]:.0%}"
-        shade = round(weight / largest * (len(_STYLES) - 1)) if largest else 0
-        # A line breaks at blanks, so that a word keeps its weight.
-        line.append(f"{_printable(word)}:{weight:.0%}{spread}".replace(" ", "·"), style=_STYLES[shade])
-        line.append(" ")
-    return line
+@dataclass(frozen=True)
+class _Words:
+    """The words of a text with the weights of one row, as wide as there is room."""
+
+    text: TextAttention
+    row: AttentionRow
+    largest: float
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        # With fewer colours several shades become one with their text.
+        yield self._line(options.max_width, console.color_system in ("256", "truecolor"))
+
+    def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
+        return Measurement.get(console, options, self._line(options.max_width, False))
+
+    def _line(self, width: int, shaded: bool) -> Text:
+        format_ = f".{decimals(self.largest) - 2}%"
+        line = Text(overflow="fold")  # else rich takes the blank behind wide characters for one too many
+        for index, (word, weight) in enumerate(zip(self.text.words, self.row.weights.tolist(), strict=True)):
+            spread = "" if self.row.spread is None else f"±{self.row.spread[index]:{format_}}"
+            share = f":{weight:{format_}}{spread}{'' if self.text.known[index] else UNKNOWN_MARK}"
+            shade = round(weight / self.largest * (len(_STYLES) - 1)) if self.largest else 0
+            # A line breaks at blanks, so that a word keeps its weight.
+            shown = _shortened(_printable(word).replace(" ", "·"), width - len(share)) + share
+            line.append(shown, style=_STYLES[shade] if shaded else None)
+            line.append(" ")
+        return line
+
+
+def _shortened(word: str, width: int) -> str:
+    """A word in so many columns of a terminal, but at least one."""
+    return word if cell_len(word) <= width else set_cell_size(word, max(0, width - 1)).rstrip() + "…"
 
 
 def _printable(text: str) -> str:

@@ -60,7 +60,8 @@ def find_words(
         own = [index for index, owner in enumerate(owners) if owner == number and is_token[index]]
         read = [index for index in own if is_read[index]]
         words = [[read[n] for n in word] for word in _whole_words(text, [offsets[index] for index in read], tokenizer)]
-        spans = [(offsets[word[0]][0], offsets[word[-1]][1]) for word in words]
+        starts = {offsets[index][0] for index in own}
+        spans = [(offsets[word[0]][0], _with_marks(text, offsets[word[-1]][1], starts)) for word in words]
         known = [all(ids[index] not in unknown for index in word) for word in words]
         found.append(TextWords(text, words, spans, known, len(own) - len(read)))
     return inputs, found
@@ -85,6 +86,21 @@ def _whole_words(text: str, offsets: list[tuple[int, int]], tokenizer: PreTraine
     starts = [start for start, _ in word_spans(text, tokenizer.backend_tokenizer.normalizer)]
     words = groupby(range(len(offsets)), lambda token: bisect_right(starts, offsets[token][0]))
     return [list(tokens) for _, tokens in words]
+
+
+def _with_marks(text: str, end: int, starts: set[int]) -> int:
+    """The end of a word with what belongs to its last letter.
+
+    Normalised, a letter with its marks is one, whose offset is the letter's, and variation selectors are removed.
+    """
+    while end < len(text) and end not in starts and _joins(text[end]):
+        end += 1
+    return end
+
+
+def _joins(character: str) -> bool:
+    """Whether it is a part of the letter before it: a mark, or the vowel or final of a Korean syllable."""
+    return unicodedata.category(character).startswith("M") or "\u1160" <= character <= "\u11ff"
 
 
 def _read_tokens(config: PreTrainedConfig, inputs: dict[str, Tensor]) -> tuple[list[bool], list[bool]]:

@@ -16,6 +16,7 @@ from huggingface_hub import constants, metadata_load
 from modeling_dsa.files.model_folder import read_config
 from modeling_dsa.files.replacing import filled_folder
 from modeling_dsa.onnx.session import FOLDER, QUANTIZED_FILE, OnnxModel
+from modeling_dsa.text.word_rules import whole_word_pattern
 
 BUNDLE = Path(__file__).parents[2] / "model_cards" / "widget" / "dist"
 BUILD = "npm ci && npm run build"
@@ -76,6 +77,7 @@ def write_static_space(
         "wasm": built["wasm"],
         "model": model_name,
         "tokenizer": tokenizer_name,
+        "words": whole_word_pattern(),
         "sizes": sizes,
         "files": ["./", *sources, MANIFEST],
     }

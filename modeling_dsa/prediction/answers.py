@@ -10,7 +10,13 @@ from modeling_dsa.batching_dsa import Text, Vectors, replace_surrogates
 Answer: TypeAlias = dict[str, Any]
 
 
-def answers(texts: Sequence[Text], scores: Vectors, labels: Sequence[str], kind: str) -> list[Answer]:
+def answers(
+    texts: Sequence[Text],
+    scores: Vectors,
+    labels: Sequence[str],
+    kind: str,
+    columns: Sequence[str] = ("text", "text_pair"),
+) -> list[Answer]:
     """What a classifier says to texts.
 
     Args:
@@ -19,16 +25,17 @@ def answers(texts: Sequence[Text], scores: Vectors, labels: Sequence[str], kind:
         labels: Names, by index.
         kind: "softmax" where one label is right, "sigmoid" where several can be, "none" for the numbers of a
             regression.
+        columns: What the texts are called, and the second ones of pairs.
 
     Returns:
         For each text its `text`, and `text_pair` of a pair, with `label` (where one is right) and `probabilities` by
         label; or, of a regression, `prediction`, by label where there are several.
     """
-    return [_answer(text, row, labels, kind) for text, row in zip(texts, scores.tolist(), strict=True)]
+    return [_answer(text, row, labels, kind, columns) for text, row in zip(texts, scores.tolist(), strict=True)]
 
 
-def _answer(text: Text, scores: Sequence[float], labels: Sequence[str], kind: str) -> Answer:
-    answer: Answer = {"text": text} if isinstance(text, str) else {"text": text[0], "text_pair": text[1]}
+def _answer(text: Text, scores: Sequence[float], labels: Sequence[str], kind: str, columns: Sequence[str]) -> Answer:
+    answer: Answer = dict(zip(columns, [text] if isinstance(text, str) else text, strict=False))
     by_label = {label: float(f"{score:.6g}") for label, score in zip(labels, scores, strict=True)}
     if kind == "none":
         return answer | {"prediction": by_label if len(labels) > 1 else by_label[labels[0]]}

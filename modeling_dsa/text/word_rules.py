@@ -157,6 +157,11 @@ def _splitter(of: _Characters) -> pre_tokenizers.PreTokenizer:
     return pre_tokenizers.Split(Regex(_word_pattern(of)), behavior="removed", invert=True)
 
 
+def whole_word_pattern() -> str:
+    """One whole word of a normalised text, however a tokenizer may cut it, in Oniguruma's syntax."""
+    return _word_pattern(_SPACED_SCRIPTS)
+
+
 def word_spans(text: str, normalise: normalizers.Normalizer) -> list[tuple[int, int]]:
     """Start and end in a text of each of its words, however a tokenizer may cut them, in characters.
 

@@ -403,7 +403,7 @@ def shown_weights(page: Page, name: str, words: Sequence[str]) -> list[float]:
     """The numbers under the words in the list of that name, once these words stand there."""
     row = page.get_by_role("list", name=name, exact=True)
     expect(row.locator(".word")).to_have_text(words)
-    return [float(text.rstrip("%")) / 100 for text in row.locator(".weight").all_inner_texts()]
+    return [float(text.rstrip("%*")) / 100 for text in row.locator(".weight").all_inner_texts()]
 
 
 @needs_chromium
@@ -498,6 +498,12 @@ def test_two_models_are_compared_and_the_address_keeps_both(page: Page, models: 
     assert shown == pytest.approx(sentence[2, 1], abs=ROUNDED)
     expect_classes(page, classes, among_others=True)
     expect(page.get_by_text(f"Classes by {models['sentences']}")).to_be_visible()
+    # Equal shades are equal weights.
+    largest = max(weights.max() for weights in (*forward(models["pairs"], PREMISE, HYPOTHESIS)[1], sentence))
+    expect(page.locator(".legend", has_text=f"{largest:.1%}")).to_have_count(2)
+    choose(page, "Head", "head 3")
+    shown_weights(page, "Sentence, head 3, iteration 3 of 3", WORDS["Premise"])
+    expect(page.locator(".legend", has_text=f"{largest:.1%}")).to_have_count(2)
     choose(page, "Compare with", "no other model")
     expect(page.locator(".attention")).to_have_count(1)
 
@@ -532,7 +538,7 @@ def test_a_table_comes_back_with_classes(page: Page, models: dict[str, Path], tm
         page.locator("a[download='classified.csv']").click()
     with Path(download.value.path()).open(encoding="utf-8", newline="") as file:
         first, second = csv.DictReader(file)
-    assert (first["text"], second["text_pair"]) == ("A man sleeps", "A cat")
+    assert (first["premise"], second["hypothesis"]) == ("A man sleeps", "A cat")
     expected, _ = forward(models["pairs"], "A man sleeps", "The man")
     assert {label: float(first[f"probabilities.{label}"]) for label in expected} == pytest.approx(expected, abs=1e-5)
 

@@ -24,11 +24,13 @@ from tokenizers import Tokenizer
 from transformers import AutoConfig, AutoTokenizer
 from widget_page import SOURCES, NotBuiltError, build_widget, served
 
+from modeling_dsa.explanation.attention import sum_pieces
 from modeling_dsa.explanation.words import find_words
 from modeling_dsa.hub.static_space import write_static_space
 from modeling_dsa.onnx.export import export_onnx
 from modeling_dsa.onnx.session import OnnxModel
 from modeling_dsa.prediction.logits import logits_to_scores
+from modeling_dsa.text.word_rules import whole_word_pattern
 from run_glue_style.sample import SAMPLE_FILES
 
 pytestmark = pytest.mark.slow
@@ -49,6 +51,12 @@ HARD = (  # noqa: SIM905, as a list it would take a line for each
     "f-16 https://a.b/c?d=e me@x.org www.x.com [SEP] [PAD] [UNK] no. # ## <b> 'ſ 'S ß ﬆ st. İ ΣΑΣ Σ é e\u0301 "
     "\u1112\u1161\u11ab \u1100\u1161\u11a8 각 👩\u200d👩\u200d👧 🇩🇪 日本語 ไทย \u0301 \u212a \u212b ǆ x\u0327\u0323"
 ).split()
+# Words of several tokens, and letters of several characters.
+TYPED = [
+    "The word שלום, Café, Cafe\u0301 and Donaudampfschifffahrtsgesellschaft mean",
+    "I \u2764\ufe0f x\u0327\u0323 \u1112\u1161\u11ab日本語 пx-ray .\u0301 👩\u200d👩\u200d👧",
+    "[PAD] 1\ufe0f\u20e3 naïve\u200b",
+]
 HARD += ["\u200b", "\u00ad", "\ufe0f", "\u0007", "\t", "\n", "\u00a0", "\u3000", "\ufeff", "\x85", "\u2028", "ab" * 600]
 
 
@@ -89,11 +97,11 @@ def hard_texts(sentences: list[str], count: int) -> list[str]:
 @pytest.mark.parametrize("name", ["dsa-snli", "dsa-mini-en"])  # whole words alone, and pieces
 def test_ten_thousand_texts_have_pythons_ids(widget: Path, name: str) -> None:
     sentences = pq.read_table(SAMPLE_FILES["validation"])["hypothesis"].unique().to_pylist()[:6000]
-    texts = [*sentences, *hard_texts(sentences, 6000), "", " "]
+    texts = [*TYPED, *sentences, *hard_texts(sentences, 6000), "", " "]
     pairs = list(zip(sentences[:200], sentences[200:400], strict=True))
     file = ROOT / "model_cards" / name / "tokenizer.json"
     done = subprocess.run(
-        ["node", "scripts/tokenize.js", str(file)],
+        ["node", "scripts/tokenize.js", str(file), whole_word_pattern()],
         cwd=widget,
         input="\n".join(map(json.dumps, [*texts, *pairs])),
         capture_output=True,
@@ -106,12 +114,12 @@ def test_ten_thousand_texts_have_pythons_ids(widget: Path, name: str) -> None:
     differ = [text for text, mine, its in zip([*texts, *pairs], found, expected, strict=True) if mine["ids"] != its]
     assert differ == []
 
-    # And the words are those that Python's explanation shows, as they were typed.
+    # And the words are those that Python's explanation shows, as they were typed, of the same tokens.
     config, tokenizer = AutoConfig.from_pretrained(file.parent), AutoTokenizer.from_pretrained(file.parent)
-    for text, mine in zip(sentences[:300], found, strict=False):
-        shown = [text[start:end] for start, end in mine["spans"][0]]
+    for text, mine in zip(texts[:300], found, strict=False):
         (words,) = find_words(config, tokenizer, text)[1]
-        assert shown == [text[start:end] for start, end in words.offsets]
+        shown = [text[start:end] for start, end in words.offsets]
+        assert mine["words"][0] == list(map(list, zip(shown, words.tokens, words.known, strict=True)))
 
 
 def numbers(page: Page, selector: str, attribute: str) -> npt.NDArray[np.float64]:
@@ -128,8 +136,8 @@ def type_texts(page: Page, texts: tuple[str, ...]) -> None:
             expect(page.locator("html")).not_to_have_attribute("data-answers", before, timeout=PATIENCE)
 
 
-def run(model: OnnxModel, texts: tuple[str, str]) -> dict[str, npt.NDArray[Any]]:
-    """The outputs for one pair."""
+def run(model: OnnxModel, texts: tuple[str, ...]) -> dict[str, npt.NDArray[Any]]:
+    """The outputs for one text or pair."""
     part = model.tokenizer.encode(*texts)
     inputs = {"input_ids": part.ids, "attention_mask": part.attention_mask, "token_type_ids": part.type_ids}
     names = [output.name for output in model.session.get_outputs()]
@@ -232,14 +240,14 @@ def test_a_classifiers_page_answers_as_onnxruntime_does_and_without_a_connection
 
 @needs_chromium
 def test_an_encoders_page_shows_how_near_two_texts_are(widget: Path, browser: Browser, tmp_path: Path) -> None:
-    folder = save_encoder(tmp_path / "mine")
+    folder = save_encoder(tmp_path / "mine", pieces=["##man", "##ing", "##s"])
     export_onnx(folder, folder / "onnx", quantize=True)
     write_static_space(folder, tmp_path / "page", bundle=widget / "dist")
     model = OnnxModel.from_pretrained(folder, quantized=True, threads=1)
     page = browser.new_page()
     page.set_default_timeout(PATIENCE)
     with served(tmp_path / "page") as url:
-        for texts in (("A man is sleeping.", "The dog is running in the rain"), ("rain [SEP] man", "zzyzx")):
+        for texts in (("A man is sleeping.", "The dog is running in the rain"), ("rain [SEP] man", "שלום")):
             page.goto("about:blank")
             page.goto(f"{url}#text0={texts[0]}&text1={texts[1]}")
             page.locator("#answer").wait_for()
@@ -247,6 +255,20 @@ def test_an_encoders_page_shows_how_near_two_texts_are(widget: Path, browser: Br
             np.testing.assert_allclose(numbers(page, "output", "cosine"), [one @ other], atol=SAME)
         expect(page.locator("#sentences li.unknown")).to_have_count(1)
         expect(page.locator("#said")).to_have_text(f"Similarity {one @ other:.2f}")
+
+        # Words of several tokens are those of Python's explanation, and so are their weights.
+        config, tokenizer = AutoConfig.from_pretrained(folder), AutoTokenizer.from_pretrained(folder)
+        texts = ("The rainmans, a dogman in שלום", "not Cafe\u0301 ❤\ufe0f [PAD]")
+        type_texts(page, texts)
+        for number, text in enumerate(texts, start=1):
+            (words,) = find_words(config, tokenizer, text)[1]
+            one = page.locator(f"#sentences > :nth-child({number})")
+            assert one.locator("bdi").all_text_contents() == [text[start:end] for start, end in words.offsets]
+            assert one.locator("li.unknown").count() == words.known.count(False)
+            expected = sum_pieces(run(model, (text,))["attention"][0], words.tokens).mean(0)
+            np.testing.assert_allclose(
+                numbers(page, f"#sentences > :nth-child({number}) li", "weight"), expected, atol=SAME
+            )
     page.context.close()
 
 

@@ -724,7 +724,10 @@ def test_transformers_trainer_trains_with_the_models_own_loss(changes: dict[str,
 def test_a_pair_without_a_second_text_gets_a_hint(caplog: pytest.LogCaptureFixture) -> None:
     model = randomize(DSAForNLI(small_config(sentences_per_example=2))).eval()
     logging.get_logger().warning_once.cache_clear()  # type: ignore[attr-defined]  # it is said once a process
-    model(torch.tensor([[FIRST_TOKEN, SEP, FIRST_TOKEN]]))
+    pair = torch.tensor([[FIRST_TOKEN, SEP, FIRST_TOKEN]])
+    model(pair)
+    # To delete the words of a text is no mistake.
+    model(pair, attention_mask=torch.tensor([[1, 1, 0]]), token_type_ids=torch.tensor([[0, 0, 1]]))
     assert not caplog.messages
     model(torch.tensor([[FIRST_TOKEN, FIRST_TOKEN, FIRST_TOKEN]]))
     assert caplog.messages[0].startswith("This model reads pairs, and an example has no second text")

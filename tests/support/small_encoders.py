@@ -1,5 +1,6 @@
 """A small encoder with real words, and sentences for it, which the tests of encoding share."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +28,8 @@ SENTENCES = [
 ]
 
 
-def small_encoder(**changes: Any) -> SentenceEncoder:
-    tokenizer = build_tokenizer(WORDS, lowercase=True)
+def small_encoder(pieces: Sequence[str] = (), **changes: Any) -> SentenceEncoder:
+    tokenizer = build_tokenizer(WORDS, lowercase=True, pieces=pieces)
     model = DSAModel(small_config(vocab_size=len(tokenizer), **changes))
     return SentenceEncoder(randomize(model).eval(), tokenizer)
 

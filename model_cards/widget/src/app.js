@@ -90,7 +90,7 @@ async function load(about) {
   };
   show(0);
   const [wasm, file, saved] = await Promise.all(wanted.map((name) => readFile(name, cache, show)));
-  const tokenizer = new Tokenizer(JSON.parse(new TextDecoder().decode(saved)));
+  const tokenizer = new Tokenizer(JSON.parse(new TextDecoder().decode(saved)), about.words);
   const found = await Model.load(about, tokenizer, wasm, file);
   progress.hidden = true;
   part("state").textContent = "";

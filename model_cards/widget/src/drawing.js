@@ -62,7 +62,7 @@ export function drawAttention(names, reading, head) {
 function drawWord(text, weight, largest, known) {
   const title = `${text}: ${percent(weight)}${known ? "" : ", not in the vocabulary"}`;
   const shade = `shade-${Math.round((weight / largest) * STRONGEST)}${known ? "" : " unknown"}`;
-  const number = element("span", { class: "weight" }, percent(weight));
+  const number = element("span", { class: "weight" }, `${percent(weight)}${known ? "" : "*"}`);
   return element("li", { class: shade, title, "data-weight": String(weight) }, element("bdi", {}, text), number);
 }
 

@@ -1,5 +1,6 @@
 /** A model's ONNX file, run by onnxruntime's WebAssembly: texts in; classes, vectors and attention out. */
 import * as ort from "onnxruntime-web/wasm";
+import { wholeWords } from "./tokenizer.js";
 
 /**
  * What the model makes of a text or pair.
@@ -43,14 +44,18 @@ export class Model {
     const encoded = pairs ? [this.tokenizer.encode(...texts)] : texts.map((text) => this.tokenizer.encode(text));
     const outputs = await this.session.run(inputs(encoded, pad));
     const vectors = [outputs.pooler_output, outputs.second_pooler_output].filter(Boolean).flatMap(rows);
-    const words = encoded.flatMap((example) => example.words).map((part, index) => read(part, separator, longest, texts[index]));
+    const words = encoded
+      .flatMap((example) => example.tokens)
+      .map((tokens, index) => wholeWords(texts[index], tokens, separator, longest ?? undefined));
     const logits = outputs.logits && rows(outputs.logits)[0];
     const weights = this.hasAttention ? matrices(outputs.attention) : [];
     return {
       scores: logits ? SCORES[scores]([...logits]) : null,
       vectors,
       attention: weights.map((heads, index) => heads.map((head) => byWord(head, words[index]))),
-      words: words.map((part) => part.map(({ text, known }) => ({ text, known }))),
+      words: words.map((part, index) =>
+        part.map(({ start, end, known }) => ({ text: texts[index].slice(start, end), known })),
+      ),
     };
   }
 }
@@ -93,23 +98,9 @@ function matrices(tensor) {
   return Array.from({ length: texts }, (_, text) => all.slice(text * heads, (text + 1) * heads));
 }
 
-/** The words of a text that the model reads, as they were typed; separators are none, nor what is beyond the longest. */
-function read(words, separator, longest, typed) {
-  let tokens = 0;
-  const found = [];
-  for (const { start, end, ids, known } of words) {
-    if (ids[0] === separator) continue;
-    const count = Math.min(ids.length, (longest ?? Infinity) - tokens);
-    if (count <= 0) break;
-    found.push({ text: typed.slice(start, end), known, first: tokens, end: tokens + count });
-    tokens += count;
-  }
-  return found;
-}
-
 /** The sum of what a word's tokens have. */
 const byWord = (weights, words) =>
-  words.map(({ first, end }) => weights.subarray(first, end).reduce((one, other) => one + other, 0));
+  words.map(({ tokens }) => tokens.reduce((sum, token) => sum + weights[token], 0));
 
 /** @returns {number} The cosine of two vectors; 0 where one of them is 0. */
 export function cosine(one, other) {

@@ -14,28 +14,35 @@ const PATTERN = { target: "ES2024", global: true, avoidSubclass: true };
  * A text on its way to words: for each UTF-16 unit of `text`, start and end of what it was in the text that was typed.
  * @typedef {{text: string, starts: number[], ends: number[]}} Aligned
  *
- * A word: start and end in the text that was typed, its ids, and whether all of them are known.
- * @typedef {{start: number, end: number, ids: number[], known: boolean}} Word
+ * A token: start and end in the text that was typed, its id, whether it is known, and the number of its whole word.
+ * @typedef {{start: number, end: number, id: number, known: boolean, word: number}} Token
+ *
+ * A word: start and end in the text that was typed, whether all of it is known, and which tokens make it up.
+ * @typedef {{start: number, end: number, known: boolean, tokens: number[]}} Word
  */
 
 export class Tokenizer {
-  /** @param {any} saved What tokenizer.json holds. */
-  constructor(saved) {
+  /**
+   * @param {any} saved What tokenizer.json holds.
+   * @param {string} wholeWord The pattern of a whole word, however a tokenizer may cut it (word_rules.py).
+   */
+  constructor(saved, wholeWord) {
     this.vocabulary = new Map(Object.entries(saved.model.vocab));
     this.unknown = idOf(this.vocabulary, saved.model.unk_token);
-    /** @type {(word: string) => number[]} */
+    /** @type {(word: string) => {id: number, start: number, end: number}[]} */
     this.split = splitter(saved.model, this.vocabulary, this.unknown);
     this.normalizers = listed(saved.normalizer, "normalizers").map(normalizer);
     this.words = wordPattern(saved.pre_tokenizer);
+    this.wholeWords = toRegExp(wholeWord, PATTERN);
     this.added = new Map(saved.added_tokens.map((token) => [token.content, token.id]));
     const longestFirst = [...this.added.keys()].sort((one, other) => other.length - one.length);
     this.special = new RegExp(longestFirst.map((token) => token.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")).join("|"), "g");
   }
 
   /**
-   * The words of a text, special tokens that stand in it among them.
+   * The tokens of a text, special ones that stand in it among them.
    * @param {string} text Half of a surrogate pair in it is read as U+FFFD.
-   * @returns {Word[]}
+   * @returns {Token[]}
    */
   read(text) {
     text = text.toWellFormed();
@@ -44,10 +51,16 @@ export class Tokenizer {
     for (const match of this.added.size ? text.matchAll(this.special) : []) {
       found.push(...this.#plain(text, end, match.index));
       end = match.index + match[0].length;
-      const id = this.added.get(match[0]);
-      found.push({ start: match.index, end, ids: [id], known: id !== this.unknown });
+      found.push(this.#token(match.index, end, this.added.get(match[0])));
     }
     found.push(...this.#plain(text, end, text.length));
+    const { text: normal, starts } = this.#normalized(text, 0);
+    const begin = [...normal.matchAll(this.wholeWords)].map((match) => starts[match.index]);
+    let word = 0;
+    for (const token of found) {
+      while (begin[word] <= token.start) word++;
+      token.word = word;
+    }
     return found;
   }
 
@@ -55,31 +68,64 @@ export class Tokenizer {
    * The ids of a text or a pair, `A [SEP] B`, as Python's tokenizer gives them.
    * @param {string} text
    * @param {string} [pair]
-   * @returns {{ids: number[], types: number[], words: Word[][]}}
+   * @returns {{ids: number[], types: number[], tokens: Token[][]}}
    */
   encode(text, pair) {
-    const words = (pair === undefined ? [text] : [text, pair]).map((part) => this.read(part));
-    const [first, second] = words.map((part) => part.flatMap((word) => word.ids));
-    if (second === undefined) return { ids: first, types: first.map(() => 0), words };
+    const tokens = (pair === undefined ? [text] : [text, pair]).map((part) => this.read(part));
+    const [first, second] = tokens.map((part) => part.map(({ id }) => id));
+    if (second === undefined) return { ids: first, types: first.map(() => 0), tokens };
     const before = [...first, idOf(this.added, "[SEP]")];
-    return { ids: [...before, ...second], types: [...before.map(() => 0), ...second.map(() => 1)], words };
+    return { ids: [...before, ...second], types: [...before.map(() => 0), ...second.map(() => 1)], tokens };
   }
 
-  /** The words of a part of a text that holds no special token. */
+  /** The tokens of a part of a text that holds no special token. */
   #plain(text, start, end) {
     if (start === end) return [];
-    let aligned = whole(text.slice(start, end), start);
-    for (const step of this.normalizers) aligned = step(aligned);
-    return [...aligned.text.matchAll(this.words)].map((match) => {
-      const ids = this.split(match[0]);
-      return {
-        start: aligned.starts[match.index],
-        end: aligned.ends[match.index + match[0].length - 1],
-        ids,
-        known: !ids.includes(this.unknown),
-      };
-    });
+    const { text: normal, starts, ends } = this.#normalized(text.slice(start, end), start);
+    return [...normal.matchAll(this.words)].flatMap((match) =>
+      this.split(match[0]).map((piece) =>
+        this.#token(starts[match.index + piece.start], ends[match.index + piece.end - 1], piece.id),
+      ),
+    );
   }
+
+  /** @returns {Aligned} */
+  #normalized(text, offset) {
+    return this.normalizers.reduce((aligned, step) => step(aligned), whole(text, offset));
+  }
+
+  #token(start, end, id) {
+    // A [PAD] that is typed is a token without a vector.
+    return { start, end, id, known: id !== this.unknown && id !== this.added.get("[PAD]"), word: 0 };
+  }
+}
+
+// What stands behind a letter as a part of it: marks, variation selectors, the vowels and finals of Korean syllables.
+const JOINED = /[\p{M}\u1160-\u11FF]/uy;
+
+/**
+ * The whole words of a text that a model reads, as Python's explanation has them.
+ * @param {string} text As it was typed.
+ * @param {Token[]} tokens Of the text.
+ * @param {number} separator Its id; a separator belongs to no word.
+ * @param {number} [longest] How many tokens the model reads at most.
+ * @returns {Word[]}
+ */
+export function wholeWords(text, tokens, separator, longest = Infinity) {
+  const own = tokens.filter(({ id }) => id !== separator);
+  const starts = new Set(own.map(({ start }) => start));
+  const found = [];
+  for (const [index, { start, end, known, word }] of own.slice(0, longest).entries()) {
+    if (word !== found.at(-1)?.word) found.push({ start, end, known: true, tokens: [], word });
+    const last = found.at(-1);
+    last.end = end;
+    last.known &&= known;
+    last.tokens.push(index);
+  }
+  for (const word of found) {
+    for (JOINED.lastIndex = word.end; !starts.has(word.end) && JOINED.test(text); ) word.end = JOINED.lastIndex;
+  }
+  return found;
 }
 
 const idOf = (ids, token) => {
@@ -95,25 +141,28 @@ const refuse = (what) => {
 const listed = (part, name) => (part === null ? [] : part.type === "Sequence" ? part[name] : [part]);
 
 function splitter(model, vocabulary, unknown) {
-  if (model.type === "WordLevel") return (word) => [vocabulary.get(word) ?? unknown];
+  const single = (word, id) => [{ id, start: 0, end: word.length }];
+  if (model.type === "WordLevel") return (word) => single(word, vocabulary.get(word) ?? unknown);
   if (model.type !== "WordPiece") return refuse(`the model ${model.type}`);
   const { continuing_subword_prefix: prefix, max_input_chars_per_word: longest } = model;
   return (word) => {
     const characters = [...word];
-    if (characters.length > longest) return [unknown];
-    const ids = [];
+    if (characters.length > longest) return single(word, unknown);
+    const pieces = [];
+    let units = 0; // of UTF-16 before the piece
     for (let start = 0; start < characters.length; ) {
       let end = characters.length;
-      let id;
+      let id, piece;
       for (; end > start; end--) {
-        id = vocabulary.get((start ? prefix : "") + characters.slice(start, end).join(""));
+        piece = characters.slice(start, end).join("");
+        id = vocabulary.get((start ? prefix : "") + piece);
         if (id !== undefined) break;
       }
-      if (id === undefined) return [unknown];
-      ids.push(id);
+      if (id === undefined) return single(word, unknown);
+      pieces.push({ id, start: units, end: (units += piece.length) });
       start = end;
     }
-    return ids;
+    return pieces;
   };
 }
 

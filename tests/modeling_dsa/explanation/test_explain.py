@@ -1,5 +1,6 @@
 """modeling_dsa.explain: the model's own attention over the words of a text, shown in every way."""
 
+import io
 import re
 from pathlib import Path
 from typing import Any
@@ -8,8 +9,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from rich.console import Console
 from small_models import randomize, small_config
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
+from transformers.utils import logging
 
 from modeling_dsa import DSAForNLI, DSAForSequenceClassification, DSAModel, Explanation
 from modeling_dsa.explanation.drawing import drawn_sentences
@@ -41,10 +44,23 @@ def explained(loaded: tuple[PreTrainedModel, PreTrainedTokenizerBase], *texts: s
 @pytest.mark.parametrize("kind", ["model", "classifier"])
 def test_a_sentence_has_the_models_own_attention(kind: str) -> None:
     model, tokenizer = attentive(kind)
-    text = "  A man\u200b is “asleep”…  zqxv."
+    text = "  A man\u200b is “asleep”…  zqxv Cafe\u0301 ❤\ufe0f\u1112\u1161\u11ab ."
     explanation = explained((model, tokenizer), text)
     (found,) = explanation.texts.values()
-    assert found.words == ["A", "man", "is", "“", "asleep", "”", "…", "zqxv", "."]
+    assert found.words == [
+        "A",
+        "man",
+        "is",
+        "“",
+        "asleep",
+        "”",
+        "…",
+        "zqxv",
+        "Cafe\u0301",
+        "❤\ufe0f",
+        "\u1112\u1161\u11ab",
+        ".",
+    ]
     assert found.text == text
     outputs = model.eval()(**tokenizer(text, return_tensors="pt"), output_attentions=True)
     first, last = (attention[0].detach().numpy() for attention in outputs.attentions)  # (heads, words) each
@@ -126,19 +142,38 @@ def test_it_shows_itself_as_text_html_and_files(tmp_path: Path) -> None:
     assert "\x1b" not in text
     assert f"A:{first.weights[0, 0, 0]:.0%}" in text
     page = explanation.save(tmp_path / "new" / "a.html").read_text(encoding="utf-8")
-    shown = re.findall(r'class="weight">([\d.]+)%<', page)
+    shown = re.findall(r'class="weight">([\d.]+)%\*?<', page)
     every = [row.weights for it in range(2) for part in explanation.texts.values() for row in part.rows(it)]
     np.testing.assert_allclose([float(number) for number in shown], 100 * np.concatenate(every), atol=0.051)
     assert page.count("<script") == page.count("http") == page.count("url(") == page.count("<b>") == 0
     assert (
         len(re.findall("<ol ", page)) == len(re.findall(r'<ol dir="ltr" role="list" aria-label="[^"]+">', page)) == 10
     )
+    assert re.findall(r"<h(\d)", page) == list("1233233")  # the title, and each iteration with two sentences
     labels = re.findall(r'<th scope="row"><bdi>(\w+)</bdi></th><td>([\d.]+)%</td>', page)
     assert {label for label, _ in labels} == {"LABEL_0", "LABEL_1", "LABEL_2"}
     assert explanation.save(tmp_path / "a.svg").read_text(encoding="utf-8").count("routing") == 0
     with pytest.raises(ValueError, match=r"a\.gif: explanations are written as \.html, \.png, \.svg, \.pdf: "):
         explanation.save(tmp_path / "a.gif")
     assert sorted(path.name for path in tmp_path.rglob("*.*")) == ["a.html", "a.svg"]
+
+
+def test_a_terminal_keeps_every_weight_and_marks_unknown_words() -> None:
+    def shown(text: str, colours: Any = None) -> str:
+        console = Console(file=io.StringIO(), width=30, color_system=colours, force_terminal=True, force_jupyter=False)
+        with console.capture() as written:
+            console.print(explained(TINY, text))
+        return written.get()
+
+    words = re.findall(r"(\S+):(\d+)%(\S*)", shown(f"A {'w' * 80} 日本{'語' * 40} man"))
+    assert [mark for _, _, mark in words] == ["", "*", "*", ""] * (len(words) // 4)
+    assert re.fullmatch("w+…", words[1][0])
+    assert re.fullmatch("日本語+…", words[2][0])
+    assert shown("A zqxv").rstrip().endswith("* not in the vocabulary")
+    assert "vocabulary" not in shown("A man")
+    assert re.search(r"man:0\.\d%", shown("a man is " * 100))  # one of 300 words has less than a percent
+    assert "48;5;" in shown("A man", "256")
+    assert not re.search(r"\x1b\[(3[0-7]|4[0-7])", shown("A man", "standard"))
 
 
 def test_the_decision_of_a_regression_and_of_several_labels() -> None:
@@ -166,9 +201,13 @@ def test_the_decision_of_a_regression_and_of_several_labels() -> None:
         ("classifier", ("a man", "a dog"), "reads single sentences, but two were given"),
     ],
 )
-def test_sentences_that_do_not_fit_are_refused(kind: str, sentences: tuple[str, ...], message: str) -> None:
+def test_sentences_that_do_not_fit_are_refused_and_nothing_else_is_said(
+    kind: str, sentences: tuple[str, ...], message: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    logging.get_logger().warning_once.cache_clear()  # type: ignore[attr-defined]  # it is said once a process
     with pytest.raises(ValueError, match=message):
         explained(attentive(kind), *sentences)
+    assert not caplog.messages or sentences != ("a man",)  # the model has a hint for pairs, too
 
 
 @settings(max_examples=15)

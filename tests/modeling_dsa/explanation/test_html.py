@@ -50,6 +50,8 @@ def test_unknown_words_are_marked_and_the_legend_says_so() -> None:
     html = attention_html({"Premise": unknown}, 0, 0)
     assert len(re.findall(r'<li class="shade-\d unknown"', html)) == 1
     assert html.count("not in the vocabulary") == 2  # in the legend and in the word's tooltip
+    assert [number.endswith("%*") for number in numbers(html)] == [False, True]  # for who cannot point at it
+    assert "* not in the vocabulary" in html
 
 
 def test_a_text_runs_from_right_to_left_where_its_first_letter_does() -> None:
