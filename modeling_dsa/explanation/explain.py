@@ -10,7 +10,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from modeling_dsa.files.loading import load_model_and_tokenizer
 from modeling_dsa.files.optional_packages import optional_packages
 from modeling_dsa.files.replacing import replaced_file
-from modeling_dsa.files.shown_paths import without_folders
+from modeling_dsa.files.shown_paths import last_part, without_folders
 
 from .attention import Scores, TextAttention, read_attention
 from .html import explanation_html, explanation_page
@@ -63,7 +63,9 @@ class Explanation:
             raise ValueError(f"{path}: explanations are written as {', '.join(EXTENSIONS)}: give another name.")
         if path.suffix.lower() == ".html":
             with replaced_file(path) as beside:
-                beside.write_text(explanation_page(self.model, self.texts, self.scores), encoding="utf-8", newline="")
+                beside.write_text(
+                    explanation_page(last_part(self.model), self.texts, self.scores), encoding="utf-8", newline=""
+                )
             return path
         with optional_packages("Drawing", "train", "matplotlib"):
             from .drawing import draw_attention, drawn_sentences
