@@ -16,25 +16,22 @@ peer_accuracy.json, which `peer_accuracy.py` writes. encode.png draws accuracy o
 line.
 """
 
-import functools
 import itertools
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
 import torch
-from lib.measuring import alternate
-from lib.options import at_least, make_parser, parse, recorded_options, reports_mistakes
-from lib.peers import Encode
+from lib.options import make_parser, recorded_options
 from lib.records import Column, Record, Table, describe_machine, keep
-from lib.shipped import SHIPPED_MODEL, draw_lists
+from lib.shipped import SHIPPED_MODEL
+from lib.speeds import read_lists, sentences_per_second
 from lib.systems import PEER, SINGLE_DSA, Competitor, peers, single_dsa, trained_as_onnx, trained_systems
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from transformers import AutoTokenizer
 
-WARM_UP_ROUNDS = 1
 INFERSENT_UNITS = 2048
 TABLE = Table(
     (
@@ -50,24 +47,13 @@ TABLE = Table(
 )
 
 
-def one_at_a_time(encode: Encode, sentences: Sequence[str]) -> None:
-    """A call for each sentence."""
-    for sentence in sentences:
-        encode([sentence])
-
-
 def measure(competitors: Sequence[Competitor], turns: Mapping[str, Sequence[Sequence[str]]]) -> list[dict[str, Any]]:
     """Sentences a second of each competitor in each of its ways, a median; ratios are to the quickest single DSA."""
     rates: dict[str, dict[str, float | None]] = {competitor.name: {} for competitor in competitors}
     ratios: dict[str, dict[str, float | None]] = {competitor.name: {} for competitor in competitors}
-    for way, sentences in turns.items():
-        runs: dict[str, Callable[[Sequence[str]], object]] = {
-            competitor.name: competitor.encode if way == "bulk" else functools.partial(one_at_a_time, competitor.encode)
-            for competitor in competitors
-            if way in competitor.ways
-        }
-        seconds = alternate(runs, sentences, f"Encoding, {way}", WARM_UP_ROUNDS)
-        found = {name: len(sentences[0]) / statistics.median(taken) for name, taken in seconds.items()}
+    for way, lists in turns.items():
+        encoders = {competitor.name: competitor.encode for competitor in competitors if way in competitor.ways}
+        found = sentences_per_second(encoders, way, lists)
         best = max(found[competitor.name] for competitor in competitors if competitor.kind == SINGLE_DSA)
         for competitor in competitors:
             rate = found.get(competitor.name)
@@ -115,12 +101,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Load everyone, measure, keep what was found."""
     quick = "2 rounds of 16 sentences, a BiLSTM of 2 x 64, no ONNX of single DSA, 64 dev pairs"
     parser = make_parser(__doc__, 7, "timed lists of sentences", quick)
-    parser.add_argument("--bulk", type=at_least(1), default=512, help="sentences of a list (default: %(default)s)")
-    parser.add_argument("--single", type=at_least(1), default=20, help="one by one in a round (default: %(default)s)")
-    arguments = parse(parser, argv, {"rounds": 2, "bulk": 16, "single": 2})
-    rounds = arguments.rounds + WARM_UP_ROUNDS
-    with reports_mistakes(parser):
-        turns = draw_lists(rounds, arguments.bulk, arguments.single)
+    arguments, turns = read_lists(parser, argv)
     sentences = [sentence for lists in turns.values() for part in lists for sentence in part]
     torch.set_num_threads(arguments.threads)
     tokenizer = AutoTokenizer.from_pretrained(SHIPPED_MODEL)

@@ -15,22 +15,22 @@ the Hub alone: a table of the same size. The mean of GloVe is that of --vectors.
 left out and named. The line in the picture joins those that no other one surpasses in both.
 """
 
-import functools
 import importlib.util
 import statistics
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
-from lib.measuring import alternate
-from lib.options import at_least, make_parser, parse, recorded_options, reports_mistakes
+from lib.options import make_parser, recorded_options, reports_mistakes
 from lib.peers import MODEL2VEC, Encode, installed_packages, mean_of_glove, model2vec_mean
 from lib.records import Column, Figures, Record, Table, describe_machine, keep
-from lib.shipped import SHIPPED_MODEL, draw_lists
+from lib.shipped import SHIPPED_MODEL
+from lib.speeds import read_lists, sentences_per_second
 from matplotlib.figure import Figure
 
+from modeling_dsa.encoders_dsa import ENCODERS
 from modeling_dsa.encoding.encoder import SentenceEncoder
 from modeling_dsa.evaluation.probes import LabelledTexts, check_files, probe, read_labelled
 from modeling_dsa.evaluation.similarity import SimilarityPairs, evaluate_similarity, read_similarity
@@ -38,8 +38,6 @@ from modeling_dsa.files.pictures import look
 from modeling_dsa.onnx.export import export_onnx
 from modeling_dsa.onnx.session import QUANTIZED_FILE, OnnxModel
 from run_glue_style.sample import SAMPLE_VECTORS
-
-WARM_UP_ROUNDS = 1
 
 
 def table_rows(record: Record) -> Iterable[Figures]:
@@ -68,7 +66,7 @@ TABLE = Table(
 def own_forms(folder: Path, threads: int) -> Iterator[tuple[str, Encode]]:
     """A model of this package in torch and as its ONNX files."""
     encoder = SentenceEncoder.from_pretrained(folder, device="cpu")
-    if encoder.model.config.encoder == "dense_cnn" or encoder.model.config.word_shortcut:
+    if ENCODERS[encoder.model.config.encoder].can_fold:
         encoder.model.eval().fold_embeddings()
     yield folder.name, encoder.encode
     with tempfile.TemporaryDirectory() as made:
@@ -113,22 +111,12 @@ def accuracies(
     }
 
 
-def one_at_a_time(encode: Encode, sentences: Sequence[str]) -> None:
-    """A call for each sentence."""
-    for sentence in sentences:
-        encode([sentence])
-
-
 def speeds(encoders: Mapping[str, Encode], turns: Mapping[str, Sequence[Sequence[str]]]) -> dict[str, dict[str, float]]:
     """Sentences a second of each encoder in bulk and one at a time, medians over the rounds."""
     rates: dict[str, dict[str, float]] = {name: {} for name in encoders}
-    for way, sentences in turns.items():
-        runs: dict[str, Callable[[Sequence[str]], object]] = {
-            name: encode if way == "bulk" else functools.partial(one_at_a_time, encode)
-            for name, encode in encoders.items()
-        }
-        for name, taken in alternate(runs, sentences, f"Encoding, {way}", WARM_UP_ROUNDS).items():
-            rates[name][way] = len(sentences[0]) / statistics.median(taken)
+    for way, lists in turns.items():
+        for name, rate in sentences_per_second(encoders, way, lists).items():
+            rates[name][way] = rate
     return rates
 
 
@@ -179,13 +167,9 @@ def main(argv: Sequence[str] | None = None) -> None:
         "--probe", type=Path, nargs="+", action="append", default=[], help="TRAIN, TRAIN TEST or TRAIN VALIDATION TEST"
     )
     parser.add_argument("--vectors", type=Path, default=SAMPLE_VECTORS, help="GloVe (default: the shipped sample)")
-    parser.add_argument("--bulk", type=at_least(1), default=512, help="sentences of a list (default: %(default)s)")
-    parser.add_argument("--single", type=at_least(1), default=20, help="one by one in a round (default: %(default)s)")
-    arguments = parse(parser, argv, {"rounds": 2, "bulk": 16, "single": 2})
-    rounds = arguments.rounds + WARM_UP_ROUNDS
+    arguments, turns = read_lists(parser, argv)
+    sentences = [sentence for lists in turns.values() for part in lists for sentence in part]
     with reports_mistakes(parser):
-        turns = draw_lists(rounds, arguments.bulk, arguments.single)
-        sentences = [sentence for lists in turns.values() for part in lists for sentence in part]
         similarity = {path.stem: read_similarity(path) for path in arguments.similarity}
         probes = {paths[0].stem: [read_labelled(path) for path in paths] for paths in arguments.probe}
         for files in probes.values():

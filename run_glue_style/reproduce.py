@@ -12,13 +12,12 @@ resumes where it was stopped; what is finished is not done again.
 import argparse
 import sys
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 
 from .reporting.comparison import Comparison
 from .reporting.published import PublishedTable, read_published
 from .reporting.tabulate import read_rows, write_comparison
-from .studies.command import check_spelling, run_command
+from .studies.command import make_parser, run_study
 from .studies.runs import PlannedRun, make_runs
 from .studies.table_plan import plan_runs
 
@@ -44,10 +43,9 @@ def reproduce(table: PublishedTable, runs: Sequence[PlannedRun], output_dir: Pat
     return Comparison(table, read_rows(output_dir), quick)
 
 
-def _parse(argv: Sequence[str] | None) -> tuple[argparse.Namespace, list[str]]:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
-    )
+def main(argv: Sequence[str] | None = None) -> int:
+    """Read the command line and make the table; the exit code is that of `run_study`."""
+    parser = make_parser(__doc__)
     parser.add_argument("--table", required=True, help="Table of a paper: snli, sst or fnc1.")
     parser.add_argument(
         "--row", nargs="+", default=[], help="Only these systems (dsa-single) or settings (dsa-single-sst2)."
@@ -68,12 +66,10 @@ def _parse(argv: Sequence[str] | None) -> tuple[argparse.Namespace, list[str]]:
     parser.add_argument(
         "--vectors", type=Path, help="Word vectors; needed wherever the data are not those of the package."
     )
-    arguments, options = parser.parse_known_args(argv)
-    return arguments, options
+    return run_study(parser, _make, argv)
 
 
 def _make(arguments: argparse.Namespace, options: Sequence[str]) -> tuple[Path, str]:
-    check_spelling(options)
     for option in options:
         if (name := option.split("=")[0]) in _SET_HERE:
             raise ValueError(f"Leave out {name}, which this command sets: {_SET_HERE[name]}.")
@@ -87,11 +83,6 @@ def _make(arguments: argparse.Namespace, options: Sequence[str]) -> tuple[Path, 
         options = ["--vectors", str(arguments.vectors), *options]
     runs = plan_runs(table, arguments.row, arguments.seeds, arguments.quick, output_dir, arguments.data_dir, options)
     return output_dir, reproduce(table, runs, output_dir, arguments.quick).as_markdown()
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Read the command line and make the table; the exit code is that of `run_command`."""
-    return run_command(partial(_make, *_parse(argv)))
 
 
 if __name__ == "__main__":

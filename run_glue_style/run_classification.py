@@ -5,9 +5,11 @@ glove.6B.zip` finds the columns, the classes and their names in the data; --data
 and --task_name one of the tasks of GLUE.
 """
 
+import logging
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 if not __package__:  # started by its path: Python searches this folder, and not the repository's root
@@ -34,7 +36,9 @@ from run_glue_style.tasks.labelled_examples import (
 from run_glue_style.tasks.metrics import ClassificationMetric, RegressionMetric
 from run_glue_style.tasks.task import Task
 from run_glue_style.tasks.validation_split import check_size, hold_out
-from run_glue_style.training.entry import ReadRun, read_task, run_script
+from run_glue_style.training.entry import read_task, run_script, train_as_read
+
+logger = logging.getLogger(__name__)
 
 DEFAULT_SETTING = "dsa-small"
 
@@ -129,19 +133,8 @@ def make_task(arguments: DataArguments) -> Task:
     )
 
 
-def read(argv: Sequence[str] | None = None) -> ReadRun:
-    """The run that a command line asks for; default: the process's own.
-
-    Raises:
-        SystemExit: The command line has a mistake.
-        ValueError: Options contradict each other.
-    """
-    return read_task(DataArguments, make_task, __doc__, REPORTERS, argv, DEFAULT_SETTING)
-
-
-def main() -> None:
-    """Train, evaluate and report, as the command line says."""
-    read().train()
+read = partial(read_task, DataArguments, make_task, __doc__, REPORTERS, default_setting=DEFAULT_SETTING)
+main = partial(train_as_read, read)
 
 
 def _glue_task(arguments: DataArguments, name: str) -> Task:
@@ -179,6 +172,7 @@ def _infer_format(tables: Mapping[str, Table], arguments: DataArguments) -> tupl
     if "train" not in tables:
         raise ValueError(f"{arguments.dataset_name} has no split 'train', only {', '.join(tables)}.")
     columns, label_column = find_columns(tables["train"], arguments.text_column, arguments.label_column)
+    logger.info(f"The texts are in {' and '.join(map(repr, columns))}, the labels in {label_column!r}.")
     labels, labelled = infer_labels(tables, label_column, arguments.problem_type)
     texts = dict(zip(("text", "text_pair"), [(column,) for column in columns], strict=False))
     return ExampleFormat(texts, (label_column,), labels), labelled

@@ -25,7 +25,7 @@ from run_glue_style.distillation.prepare import (
 from run_glue_style.distillation.student import student_config
 from run_glue_style.reporting.reporters import REPORTERS
 from run_glue_style.training.arguments import parse_arguments
-from run_glue_style.training.entry import CheckedRun, ReadRun, run_script, shared_identity
+from run_glue_style.training.entry import CheckedRun, ReadRun, run_script, shared_identity, train_as_read
 from run_glue_style.training.recipe import require_no_classes
 from run_glue_style.training.run import train_and_evaluate
 
@@ -57,9 +57,7 @@ def read(argv: Sequence[str] | None = None) -> ReadRun:
     return ReadRun(partial(train_and_evaluate, prepare, "distillation", model, recipe, run, REPORTERS), check)
 
 
-def main() -> None:
-    """Train, evaluate and report, as the command line says."""
-    read().train()
+main = partial(train_as_read, read)
 
 
 if __name__ == "__main__":

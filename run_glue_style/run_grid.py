@@ -14,32 +14,28 @@ finished is not done again.
 import argparse
 import sys
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 
 from modeling_dsa.shipped.settings import grid_path
 
 from .reporting.grid.definition import SET_BY_THE_GRID, read_grid
 from .reporting.grid.table import GridTable
-from .studies.command import check_spelling, run_command
+from .studies.command import make_parser, run_study
 from .studies.grid_plan import plan_grid
 from .studies.runs import make_runs
 
 
-def _parse(argv: Sequence[str] | None) -> tuple[argparse.Namespace, list[str]]:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
-    )
+def main(argv: Sequence[str] | None = None) -> int:
+    """Read the command line and make the table; the exit code is that of `run_study`."""
+    parser = make_parser(__doc__)
     parser.add_argument("grid", help="A grid in configuration/grids by name, or a YAML file.")
     parser.add_argument("--output_dir", type=Path, help="Folder of runs and table; default: runs/GRID.")
     parser.add_argument("--row", nargs="+", default=[], help="Train only these rows.")
     parser.add_argument("--seeds", type=int, nargs="+", help="Train with these seeds; default: the grid's.")
-    arguments, options = parser.parse_known_args(argv)
-    return arguments, options
+    return run_study(parser, _make, argv)
 
 
 def _make(arguments: argparse.Namespace, options: Sequence[str]) -> tuple[Path, str]:
-    check_spelling(options)
     for option in options:
         if (name := option.split("=")[0].removeprefix("--")) in SET_BY_THE_GRID:
             raise ValueError(f"Leave out {option}: the grid sets {name}.")
@@ -50,11 +46,6 @@ def _make(arguments: argparse.Namespace, options: Sequence[str]) -> tuple[Path, 
     GridTable(grid, output_dir)  # mistakes are told before hours of training
     make_runs(runs, lambda: GridTable(grid, output_dir).write())
     return output_dir, GridTable(grid, output_dir).as_markdown()
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Read the command line and make the table; the exit code is that of `run_command`."""
-    return run_command(partial(_make, *_parse(argv)))
 
 
 if __name__ == "__main__":

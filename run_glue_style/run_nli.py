@@ -5,13 +5,13 @@ package; --dataset_name or --train_file name others.
 """
 
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 if not __package__:  # started by its path: Python searches this folder, and not the repository's root
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 
 from dataclasses import dataclass, field
+from functools import partial
 
 from datasets import DatasetDict, concatenate_datasets
 
@@ -24,7 +24,7 @@ from run_glue_style.tasks.labelled_examples import load_file, load_files, load_h
 from run_glue_style.tasks.metrics import ClassificationMetric
 from run_glue_style.tasks.nli import LABEL_NAMES, NLI
 from run_glue_style.tasks.task import Task
-from run_glue_style.training.entry import ReadRun, read_task, run_script
+from run_glue_style.training.entry import read_task, run_script, train_as_read
 
 
 @dataclass
@@ -73,19 +73,8 @@ def make_task(arguments: DataArguments) -> Task:
     )
 
 
-def read(argv: Sequence[str] | None = None) -> ReadRun:
-    """The run that a command line asks for; default: the process's own.
-
-    Raises:
-        SystemExit: The command line has a mistake.
-        ValueError: Options contradict each other.
-    """
-    return read_task(DataArguments, make_task, __doc__, REPORTERS, argv)
-
-
-def main() -> None:
-    """Train, evaluate and report, as the command line says."""
-    read().train()
+read = partial(read_task, DataArguments, make_task, __doc__, REPORTERS)
+main = partial(train_as_read, read)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,6 @@ data set of sentences instead.
 """
 
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -24,7 +23,7 @@ from run_glue_style.tasks.labelled_examples import load_hub
 from run_glue_style.tasks.metrics import ClassificationMetric
 from run_glue_style.tasks.sst import LABEL_NAMES, SST, Classes, load_sst_files
 from run_glue_style.tasks.task import Task
-from run_glue_style.training.entry import ReadRun, read_task, run_script
+from run_glue_style.training.entry import read_task, run_script, train_as_read
 
 
 @dataclass
@@ -86,19 +85,8 @@ def check_setting(setting: str, classes: Classes) -> None:
         raise ValueError(f"The setting {setting} has {len(names)} classes: give --classes {len(names)}.")
 
 
-def read(argv: Sequence[str] | None = None) -> ReadRun:
-    """The run that a command line asks for; default: the process's own.
-
-    Raises:
-        SystemExit: The command line has a mistake.
-        ValueError: Options contradict each other.
-    """
-    return read_task(DataArguments, make_task, __doc__, REPORTERS, argv)
-
-
-def main() -> None:
-    """Train, evaluate and report, as the command line says."""
-    read().train()
+read = partial(read_task, DataArguments, make_task, __doc__, REPORTERS)
+main = partial(train_as_read, read)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,6 @@ glove.840B.300d.zip` trains on the competition's four files, https://github.com/
 """
 
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -20,7 +19,7 @@ from run_glue_style.tasks.fnc_score import FNCScore
 from run_glue_style.tasks.metrics import ClassificationMetric
 from run_glue_style.tasks.stance import LABEL_NAMES, STANCE, StanceFiles, ValidationBy, check_share, load_stances
 from run_glue_style.tasks.task import Task
-from run_glue_style.training.entry import ReadRun, read_task, run_script
+from run_glue_style.training.entry import read_task, run_script, train_as_read
 
 ORIGINAL_NAMES = {
     "train_stances": "train_stances.csv",
@@ -94,19 +93,8 @@ def make_task(arguments: DataArguments) -> Task:
     )
 
 
-def read(argv: Sequence[str] | None = None) -> ReadRun:
-    """The run that a command line asks for; default: the process's own.
-
-    Raises:
-        SystemExit: The command line has a mistake.
-        ValueError: Options contradict each other.
-    """
-    return read_task(DataArguments, make_task, __doc__, REPORTERS, argv)
-
-
-def main() -> None:
-    """Train, evaluate and report, as the command line says."""
-    read().train()
+read = partial(read_task, DataArguments, make_task, __doc__, REPORTERS)
+main = partial(train_as_read, read)
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 from transformers.modeling_layers import GradientCheckpointingLayer
 
+from .compatibility_dsa import init
 from .config_fields_dsa import DSAConfigFields
 from .layers_dsa import DropoutLinear, TokenConv1d, dropout
 from .packing_dsa import Packing
@@ -89,6 +90,10 @@ class ProjectingGate(nn.Module):
         self.of_context = TokenConv1d(size, size, bias=False)  # W^S
         self.of_token = TokenConv1d(in_size, size, bias=False)  # W^H
         self.bias = nn.Parameter(torch.zeros(size))  # b
+
+    def init_own_weights(self) -> None:
+        """Neither side is preferred."""
+        init.zeros_(self.bias)
 
     def forward(self, tokens: Tensor, contexts: Tensor) -> Tensor:
         """x (N, in_size) and s (N, size) -> (N, size)"""

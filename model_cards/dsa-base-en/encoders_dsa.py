@@ -38,6 +38,7 @@ class DenseCNN(Encoder):
 
     description = "two densely connected branches of convolutions"
     can_fold = True
+    takes_rectangle_packing = True
 
     def __init__(self, config: DSAConfigFields) -> None:
         super().__init__(config)
@@ -82,6 +83,7 @@ class NoEncoder(GradientCheckpointingLayer, Encoder):
     """Word vectors as they are."""
 
     description = "its word vector alone"
+    takes_rectangle_packing = True
 
     @classmethod
     def output_size(cls, config: DSAConfigFields) -> int:
@@ -101,6 +103,7 @@ class KimCNN(GradientCheckpointingLayer, Encoder):
     """
 
     description = "convolutions of several widths (Kim's CNN)"
+    takes_rectangle_packing = True
 
     def __init__(self, config: DSAConfigFields) -> None:
         super().__init__(config)

@@ -16,7 +16,6 @@ from transformers.utils.generic import ModelOutput, can_return_tuple
 
 from .compatibility_dsa import init
 from .configuration_dsa import DSAConfig
-from .directional_dsa import ProjectingGate
 from .encoders_dsa import ENCODERS, DenseCNN
 from .folding_dsa import FoldedDenseCNN
 from .layers_dsa import dropout
@@ -25,21 +24,22 @@ from .packing_dsa import Packing, pack, split_pairs
 from .pair_features_dsa import PairFeatures
 from .pooled_dsa import Pooled
 from .poolings_dsa import POOLINGS
-from .reinforced_dsa import ReinforcedSelfAttention, policy_loss
+from .reinforced_dsa import policy_loss
 from .repository_dsa import automatic_classes, write_repository_files
 from .shortcut_dsa import WordShortcut
-from .tree_dsa import GumbelTreeLSTM
-from .variational_dsa import INITIAL_LOG_STD, VariationalSelfAttention, without_samples
+from .systems_dsa import WithStartValues
+from .variational_dsa import without_samples
 
 if TYPE_CHECKING:
     # Not used here: transformers takes along to a saved model what a search for such lines in this one file finds.
     # Three of them import transformers' pipelines, whose own import may be what has loaded this file.
     from .batching_dsa import BATCH_SIZE  # noqa: F401
     from .config_fields_dsa import DSAConfigFields  # noqa: F401
+    from .directional_dsa import DirectionalEncoder  # noqa: F401
     from .handler import EndpointHandler  # noqa: F401
     from .pairwise_dsa import PairwiseSelfAttention  # noqa: F401
     from .pipeline_dsa import SentenceEmbeddingPipeline  # noqa: F401
-    from .systems_dsa import Encoder, Pooling  # noqa: F401
+    from .tree_dsa import GumbelTreeLSTM  # noqa: F401
     from .vectors_dsa import batch_vectors  # noqa: F401
     from .zero_shot_dsa import ZeroShotSimilarityPipeline  # noqa: F401
 
@@ -145,8 +145,13 @@ class DSAPreTrainedModel(PreTrainedModel):
 
     @torch.no_grad()
     def _init_weights(self, module: nn.Module) -> None:
-        """He initialisation, scaled by each layer's dropout as `config.initializer_scaling` says (Appendix A)."""
-        if isinstance(module, nn.Linear | nn.Conv1d):
+        """He initialisation, scaled by each layer's dropout as `config.initializer_scaling` says (Appendix A).
+
+        What starts otherwise in a module of an encoder or a pooling, it says itself, after its layers.
+        """
+        if isinstance(module, WithStartValues):
+            module.init_own_weights()
+        elif isinstance(module, nn.Linear | nn.Conv1d):
             rate = getattr(module, "dropout_rate", 0.0)
             scaling = {"keep_prob": 1 - rate, "dropout_rate": rate or 1.0, "none": 1.0}[self.config.initializer_scaling]
             gain = nn.init.calculate_gain("leaky_relu", self.config.negative_slope)
@@ -163,20 +168,6 @@ class DSAPreTrainedModel(PreTrainedModel):
         elif isinstance(module, nn.LSTM | nn.LSTMCell):  # as in torch
             for weight in module.parameters():
                 init.uniform_(weight, -1 / math.sqrt(module.hidden_size), 1 / math.sqrt(module.hidden_size))
-        elif isinstance(module, VariationalSelfAttention):
-            init.zeros_(module.step)
-            for layer in module.layers_from_zero():
-                init.zeros_(layer.weight)
-            init.constant_(module.log_std.bias, INITIAL_LOG_STD)
-        elif isinstance(module, ReinforcedSelfAttention):
-            init.zeros_(module.step)
-        elif isinstance(module, ProjectingGate):
-            init.zeros_(module.bias)
-        elif isinstance(module, GumbelTreeLSTM):
-            init.normal_(module.query, std=0.01)
-        elif isinstance(module, WordShortcut):  # at first the plain mean of the word vectors, as they are
-            init.zeros_(module.score)
-            init.eye_(module.projection.weight)
         else:
             super()._init_weights(module)
 
@@ -382,30 +373,13 @@ class DSAModel(DSAPreTrainedModel):
         if self.config.normalize_tokens:
             encoded = self._normalize(encoded)
         pooled = self.pooling(encoded, packing, labels)
-
         samples = self._sentence_vectors(pooled, shortcut, packing)  # (samples, batch, 1 or 2, width)
-        vectors = samples[0] if samples.shape[0] == 1 else samples.mean(0)  # (batch, 1 or 2, width)
-        hidden_states = attentions = attentions_std = None
+
+        last_hidden_state = packing.unpack_tokens(encoded) if output_tokens else None
+        hidden_states = None
         if output_hidden_states:
             hidden_states = tuple(packing.unpack_tokens(hidden) for hidden in (*states, encoded))
-        if output_attentions:
-            attentions = tuple(_unpack_weights(weights, pooled.packing) for weights in pooled.attentions)
-            if pooled.attentions_std is not None:
-                attentions_std = _unpack_weights(pooled.attentions_std, pooled.packing)
-        return DSAModelOutput(
-            last_hidden_state=packing.unpack_tokens(encoded) if output_tokens else None,
-            pooler_output=vectors[:, 0],
-            second_pooler_output=vectors[:, 1] if vectors.shape[1] == 2 else None,
-            vector_samples=samples if samples.shape[0] > 1 else None,
-            hidden_states=hidden_states,
-            attentions=attentions,
-            attentions_std=attentions_std,
-            kl=None if pooled.kl is None else _sum_by_example(pooled.kl, pooled.packing),
-            kl_weight=pooled.kl_weight,
-            attention_penalty=None if pooled.penalty is None else _sum_by_example(pooled.penalty, pooled.packing),
-            choice_log_probability=_by_example(pooled.choice_log_probability, pooled.packing),
-            chosen_share=_by_example(pooled.chosen_share, pooled.packing),
-        )
+        return _lay_out(pooled, samples, last_hidden_state, hidden_states, output_attentions)
 
     def _pack(
         self,
@@ -474,6 +448,36 @@ class DSAModel(DSAPreTrainedModel):
         # vector may be 0.
         normalized = F.normalize(encoded, dim=-1, eps=1e-6)
         return normalized if self.config.token_norm == 1 else normalized * self.config.token_norm
+
+
+def _lay_out(
+    pooled: Pooled,
+    samples: Tensor,
+    last_hidden_state: Tensor | None,
+    hidden_states: tuple[Tensor, ...] | None,
+    output_attentions: bool,
+) -> DSAModelOutput:
+    """What a pooling gave, by example, its vectors already so: (samples, batch, 1 or 2, width)."""
+    vectors = samples[0] if samples.shape[0] == 1 else samples.mean(0)  # (batch, 1 or 2, width)
+    attentions = attentions_std = None
+    if output_attentions:
+        attentions = tuple(_unpack_weights(weights, pooled.packing) for weights in pooled.attentions)
+        if pooled.attentions_std is not None:
+            attentions_std = _unpack_weights(pooled.attentions_std, pooled.packing)
+    return DSAModelOutput(
+        last_hidden_state=last_hidden_state,
+        pooler_output=vectors[:, 0],
+        second_pooler_output=vectors[:, 1] if vectors.shape[1] == 2 else None,
+        vector_samples=samples if samples.shape[0] > 1 else None,
+        hidden_states=hidden_states,
+        attentions=attentions,
+        attentions_std=attentions_std,
+        kl=None if pooled.kl is None else _sum_by_example(pooled.kl, pooled.packing),
+        kl_weight=pooled.kl_weight,
+        attention_penalty=None if pooled.penalty is None else _sum_by_example(pooled.penalty, pooled.packing),
+        choice_log_probability=_by_example(pooled.choice_log_probability, pooled.packing),
+        chosen_share=_by_example(pooled.chosen_share, pooled.packing),
+    )
 
 
 def _unpack_weights(weights: Tensor, packing: Packing) -> Tensor:
@@ -601,30 +605,10 @@ class DSAForSequenceClassification(DSAPreTrainedModel):
         )
         self._hint_at_pairs(outputs.second_pooler_output)
         sampled_logits = self._sampled_logits(outputs)  # (samples, batch, num_labels)
-        samples = sampled_logits.shape[0]
-        logits, probabilities_std = sampled_logits[0], None
-        if samples > 1:
-            log_probabilities = sampled_logits.log_softmax(-1)
-            logits = log_probabilities.logsumexp(0) - math.log(samples)  # (batch, num_labels)
-            probabilities_std = log_probabilities.exp().std(0)
-
+        logits, probabilities_std = _mean_prediction(sampled_logits)
         loss = reconstruction_loss = None
         if labels is not None:
-            if outputs.kl is not None:  # E_q[log p(y|z)], and not the logarithm of a mean
-                labels, scored = labels.repeat(samples), sampled_logits.flatten(0, 1)
-            else:
-                scored = logits
-            loss = self.loss_function(labels=labels, pooled_logits=scored, config=self.config, **kwargs)
-            terms = (outputs.kl, outputs.attention_penalty, outputs.choice_log_probability)
-            if any(term is not None for term in terms):
-                reconstruction_loss = loss
-            if outputs.kl is not None:
-                loss = loss + outputs.kl_weight * outputs.kl.mean()
-            if outputs.attention_penalty is not None:
-                loss = loss + self.config.attention_penalty * outputs.attention_penalty.mean()
-            if outputs.choice_log_probability is not None:
-                choice = (outputs.choice_log_probability, outputs.chosen_share)
-                loss = loss + policy_loss(logits, labels, *choice, self.config.choice_penalty)
+            loss, reconstruction_loss = self._loss(labels, logits, sampled_logits, outputs, kwargs)
         return DSAClassifierOutput(
             loss=loss,
             logits=logits,
@@ -637,6 +621,28 @@ class DSAForSequenceClassification(DSAPreTrainedModel):
             kl_weight=outputs.kl_weight,
             attention_penalty=outputs.attention_penalty,
         )
+
+    def _loss(
+        self, labels: Tensor, logits: Tensor, sampled_logits: Tensor, outputs: DSAModelOutput, options: dict[str, Any]
+    ) -> tuple[Tensor, Tensor | None]:
+        """The loss and, where it may have other terms, its first.
+
+        (batch,), (batch, num_labels), (samples, batch, num_labels) -> () twice
+        """
+        scored = logits
+        if outputs.kl is not None:  # E_q[log p(y|z)], and not the logarithm of a mean
+            labels, scored = labels.repeat(sampled_logits.shape[0]), sampled_logits.flatten(0, 1)
+        loss: Tensor = self.loss_function(labels=labels, pooled_logits=scored, config=self.config, **options)
+        terms = (outputs.kl, outputs.attention_penalty, outputs.choice_log_probability)
+        reconstruction_loss = loss if any(term is not None for term in terms) else None
+        if outputs.kl is not None:
+            loss = loss + cast(Tensor, outputs.kl_weight) * outputs.kl.mean()
+        if outputs.attention_penalty is not None:
+            loss = loss + self.config.attention_penalty * outputs.attention_penalty.mean()
+        if outputs.choice_log_probability is not None:
+            choice = (outputs.choice_log_probability, cast(Tensor, outputs.chosen_share))
+            loss = loss + policy_loss(logits, labels, *choice, self.config.choice_penalty)
+        return loss, reconstruction_loss
 
     def _hint_at_pairs(self, second: Tensor | None) -> None:
         """Say once that an example has no second text: the answer would sound as sure as ever. (batch, width)"""
@@ -662,6 +668,18 @@ class DSAForSequenceClassification(DSAPreTrainedModel):
         logits: Tensor = self.classifier(features)  # (samples * batch, num_labels)
         by_sample: Tensor = logits.unflatten(0, (vectors.shape[0], -1))  # (samples, batch, num_labels)
         return by_sample
+
+
+def _mean_prediction(sampled_logits: Tensor) -> tuple[Tensor, Tensor | None]:
+    """The logarithm of the mean probabilities over samples and, of several, their spread; one keeps its logits.
+
+    (samples, batch, num_labels) -> (batch, num_labels) twice
+    """
+    samples = sampled_logits.shape[0]
+    if samples == 1:
+        return sampled_logits[0], None
+    log_probabilities = sampled_logits.log_softmax(-1)
+    return log_probabilities.logsumexp(0) - math.log(samples), log_probabilities.exp().std(0)
 
 
 class DSAForNLI(DSAForSequenceClassification):

@@ -10,6 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from .compatibility_dsa import init
 from .config_fields_dsa import DSAConfigFields
 from .directional_dsa import DirectionalSelfAttention
 from .layers_dsa import DropoutLinear
@@ -100,6 +101,10 @@ class ReinforcedSelfAttention(nn.Module):
         self.backwards = ChosenSelfAttention(config, in_size, out_size // 2, backwards=True)
         self.soft_attention_steps = config.soft_attention_steps
         self.register_buffer("step", torch.zeros((), dtype=torch.int64))  # training batches so far
+
+    def init_own_weights(self) -> None:
+        """No batch has been seen."""
+        init.zeros_(self.step)
 
     def forward(self, tokens: Tensor, packing: Packing, draws: bool) -> tuple[Tensor, Tensor, Tensor]:
         """The tokens, and by sentence the log-probability of all choices and the share of pairs that they leave.

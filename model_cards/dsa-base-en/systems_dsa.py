@@ -3,7 +3,7 @@
 To add one, subclass, implement `__init__` and `forward`, and enter the class in `ENCODERS` or `POOLINGS`.
 """
 
-from typing import ClassVar, cast
+from typing import ClassVar, Protocol, cast, runtime_checkable
 
 from torch import nn
 
@@ -21,11 +21,13 @@ class Encoder(nn.Module):
         description: What a token is encoded by, for the model card.
         can_fold: Whether [`FoldedDenseCNN`] can stand for it.
         has_states: Whether an encoded token is a state of both directions of a recurrent network.
+        takes_rectangle_packing: Whether an ONNX file may give it, or its form there, its own [`RectanglePacking`].
     """
 
     description: ClassVar[str]
     can_fold: ClassVar[bool] = False
     has_states: ClassVar[bool] = False
+    takes_rectangle_packing: ClassVar[bool] = False
 
     def __init__(self, config: DSAConfigFields) -> None:
         super().__init__()
@@ -53,18 +55,26 @@ class Pooling(nn.Module):
     Attributes:
         description: What a sentence's vector is, for the model card.
         has_latent: Whether its attention comes from a latent variable, so that `config.latent` counts.
+        has_samples: Whether it can draw that variable, `prediction_samples` times at prediction.
         has_heads: Whether it has attention heads.
         has_attention: Whether it says how much of each token a vector takes.
+        attention_is_extra: Whether that is computed for who asks, and the vector is not made of it.
+        is_routed: Whether it has attention weights of each routing iteration, over what its `projection` gives.
         needs_states: Whether it takes the states of a recurrent encoder.
         is_unrolled: Whether its steps are as many as the longest sentence has tokens, so that no graph holds them.
+        takes_rectangle_packing: Whether an ONNX file may give it, or its form there, its own [`RectanglePacking`].
     """
 
     description: ClassVar[str]
     has_latent: ClassVar[bool] = False
+    has_samples: ClassVar[bool] = False
     has_heads: ClassVar[bool] = True
     has_attention: ClassVar[bool] = True
+    attention_is_extra: ClassVar[bool] = False
+    is_routed: ClassVar[bool] = False
     needs_states: ClassVar[bool] = False
     is_unrolled: ClassVar[bool] = False
+    takes_rectangle_packing: ClassVar[bool] = False
 
     def __init__(self, config: DSAConfigFields, in_size: int) -> None:
         super().__init__()
@@ -91,6 +101,18 @@ class Pooling(nn.Module):
                 f"pooling '{config.pooling}' has no attention heads: leave num_attention_heads at 1, got "
                 f"{config.num_attention_heads}."
             )
+
+
+@runtime_checkable
+class WithStartValues(Protocol):
+    """A module, such as a pooling or a part of one, whose weights do not all start as those of any model."""
+
+    def init_own_weights(self) -> None:
+        """Give the module's own parameters and buffers, and layers that start otherwise, their values.
+
+        The model calls it when the layers below have theirs; transformers leaves out a module that has neither
+        parameters nor buffers of its own. The functions of `compatibility_dsa.init` keep what was loaded.
+        """
 
 
 def refuse_odd_size(config: DSAConfigFields) -> None:
@@ -121,4 +143,4 @@ def refuse_other_labels(config: DSAConfigFields, reason: str) -> None:
         raise ValueError(f"{reason}: num_labels must be at least 2, got {config.num_labels}.")
 
 
-__all__ = ["Encoder", "Pooling", "refuse_odd_size", "refuse_other_labels"]
+__all__ = ["Encoder", "Pooling", "WithStartValues", "refuse_odd_size", "refuse_other_labels"]

@@ -13,6 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from .compatibility_dsa import init
 from .config_fields_dsa import DSAConfigFields
 from .packing_dsa import Packing
 from .pairwise_dsa import PairwiseSelfAttention
@@ -118,6 +119,7 @@ class VariationalSelfAttention(PairwisePooling):
     description = (
         "a weighted sum of its words. Variational self-attention (VSAM) gives the weights, from a latent variable"
     )
+    has_samples = True
     step: Tensor
 
     def __init__(self, config: DSAConfigFields, in_size: int) -> None:
@@ -133,6 +135,13 @@ class VariationalSelfAttention(PairwisePooling):
         self.training_samples, self.prediction_samples = config.num_training_samples, config.num_prediction_samples
         self.kl_weight, self.kl_warmup_steps = config.kl_weight, config.kl_warmup_steps
         self.register_buffer("step", torch.zeros((), dtype=torch.int64))  # training batches so far
+
+    def init_own_weights(self) -> None:
+        """Weights start at 0 in l_2, so that sigma is the same everywhere, l_3 and l_4."""
+        init.zeros_(self.step)
+        for layer in (self.log_std, self.posterior_mean, self.posterior_log_std):
+            init.zeros_(layer.weight)
+        init.constant_(self.log_std.bias, INITIAL_LOG_STD)
 
     @classmethod
     def validate(cls, config: DSAConfigFields, encoder: type[Encoder]) -> None:
@@ -178,10 +187,6 @@ class VariationalSelfAttention(PairwisePooling):
         )
         pooled.kl, pooled.kl_weight = kl, self._next_kl_weight()
         return pooled
-
-    def layers_from_zero(self) -> tuple[nn.Linear, ...]:
-        """Layers whose weights start at 0: l_2, so that sigma is the same everywhere, l_3 and l_4."""
-        return self.log_std, self.posterior_mean, self.posterior_log_std
 
     def _pool(self, latents: Tensor, tokens: Tensor, packing: Packing) -> Pooled:
         weights = self.attention(latents.to(tokens.dtype), packing)  # (samples, m, N)

@@ -259,20 +259,8 @@ def pack(
         return _pack_static_shapes(is_token, is_second, max_sentence_tokens, left_out)
     batch, width = is_token.shape
     per_example = 1 if is_second is None else 2
-    indices = is_token.flatten().nonzero().squeeze(1)  # (all tokens,)
-    sentence = indices.div(width, rounding_mode="floor") * per_example
-    if is_second is not None:
-        sentence = sentence + is_second.flatten()[indices]
-        # Stable: tokens keep their order inside a sentence even where the two sentences of an example are interleaved.
-        sentence, order = sentence.sort(stable=True)
-        indices = indices[order]
     count = batch * per_example
-    if max_sentence_tokens is not None:
-        read = (_lay_out(sentence, count)[2] < max_sentence_tokens).nonzero().squeeze(1)
-        indices, sentence = indices[read], sentence[read]
-    if left_out is not None:
-        read = (~left_out.flatten()[indices]).nonzero().squeeze(1)
-        indices, sentence = indices[read], sentence[read]
+    indices, sentence = _read_tokens(is_token, is_second, per_example, max_sentence_tokens, left_out)
     lengths, starts, position = _lay_out(sentence, count)
 
     number = torch.arange(count, device=indices.device)
@@ -296,6 +284,34 @@ def pack(
         batch_shape=(batch, width),
     )
     return packed_indices, packing
+
+
+def _read_tokens(
+    is_token: Tensor,
+    is_second: Tensor | None,
+    per_example: int,
+    max_sentence_tokens: int | None,
+    left_out: Tensor | None,
+) -> tuple[Tensor, Tensor]:
+    """The tokens that are read, sentence by sentence: index in the flattened batch, and number of the sentence.
+
+    (B, tokens) -> (tokens,) twice
+    """
+    batch, width = is_token.shape
+    indices = is_token.flatten().nonzero().squeeze(1)  # (all tokens,)
+    sentence = indices.div(width, rounding_mode="floor") * per_example
+    if is_second is not None:
+        sentence = sentence + is_second.flatten()[indices]
+        # Stable: tokens keep their order inside a sentence even where the two sentences of an example are interleaved.
+        sentence, order = sentence.sort(stable=True)
+        indices = indices[order]
+    if max_sentence_tokens is not None:
+        read = (_lay_out(sentence, batch * per_example)[2] < max_sentence_tokens).nonzero().squeeze(1)
+        indices, sentence = indices[read], sentence[read]
+    if left_out is not None:
+        read = (~left_out.flatten()[indices]).nonzero().squeeze(1)
+        indices, sentence = indices[read], sentence[read]
+    return indices, sentence
 
 
 def _pack_static_shapes(

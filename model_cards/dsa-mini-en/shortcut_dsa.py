@@ -6,6 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from .compatibility_dsa import init
 from .packing_dsa import Packing
 from .pooled_dsa import at_least_float32, sum_tokens
 
@@ -27,6 +28,11 @@ class WordShortcut(nn.Module):
         self.projection = nn.Linear(in_size, out_size, bias=False)  # S
         self.register_buffer("folded_scores", None, persistent=False)
         self.register_buffer("folded_table", None, persistent=False)
+
+    def init_own_weights(self) -> None:
+        """At first the plain mean of the word vectors, as they are."""
+        init.zeros_(self.score)
+        init.eye_(self.projection.weight)
 
     def forward(self, tokens: Tensor, packing: Packing) -> Tensor:
         """Word vectors (N, d_0) -> (U, out_size); an empty sentence gives 0."""

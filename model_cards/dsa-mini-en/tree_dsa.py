@@ -4,6 +4,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from .compatibility_dsa import init
 from .config_fields_dsa import DSAConfigFields
 from .packing_dsa import Packing
 from .pooled_dsa import Pooled, at_least_float32
@@ -31,6 +32,10 @@ class GumbelTreeLSTM(Pooling):
         self.composition = nn.Linear(2 * size, 5 * size)  # i, f_l, f_r, u, o of [h_l; h_r]
         self.query = nn.Parameter(torch.zeros(size))  # q
         self.temperature = config.gumbel_temperature
+
+    def init_own_weights(self) -> None:
+        """The query."""
+        init.normal_(self.query, std=0.01)
 
     @classmethod
     def output_size(cls, config: DSAConfigFields, in_size: int) -> int:

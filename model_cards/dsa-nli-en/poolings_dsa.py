@@ -73,6 +73,8 @@ class DynamicSelfAttention(ProjectedPooling):
     """Dynamic self-attention with m heads: projection (Eq. 6), routing (Algorithm 1), concatenation (Eq. 7)."""
 
     description = "a weighted sum of its words. Dynamic self-attention gives the weights: it asks the sentence itself"
+    is_routed = True
+    takes_rectangle_packing = True
 
     def __init__(self, config: DSAConfigFields, in_size: int) -> None:
         super().__init__(config, in_size)
@@ -113,6 +115,7 @@ class StaticSelfAttention(ProjectedPooling):
     """
 
     description = "a weighted sum of its words. Static self-attention gives the weights: it learns what to look for"
+    takes_rectangle_packing = True
 
     def __init__(self, config: DSAConfigFields, in_size: int) -> None:
         super().__init__(config, in_size)
@@ -138,6 +141,7 @@ class MeanPooling(Pooling):
 
     description = "the mean over its words"
     has_heads = False
+    takes_rectangle_packing = True
 
     def forward(self, tokens: Tensor, packing: Packing, classes: Tensor | None = None) -> Pooled:
         """(N, d_c) -> vectors (1, U, d_c) and the weights, (1, N)."""
@@ -160,6 +164,8 @@ class MaxPooling(Pooling):
 
     description = "the maximum over its words"
     has_heads = False
+    attention_is_extra = True
+    takes_rectangle_packing = True
 
     def forward(self, tokens: Tensor, packing: Packing, classes: Tensor | None = None) -> Pooled:
         """(N, d_c) -> vectors (1, U, d_c) and the weights, (1, N)."""
@@ -197,6 +203,7 @@ class StructuredSelfAttention(Pooling):
     description = (
         "made of weighted sums of its words. Structured self-attention gives the weights and keeps the sums apart"
     )
+    takes_rectangle_packing = True
 
     def __init__(self, config: DSAConfigFields, in_size: int) -> None:
         super().__init__(config, in_size)
@@ -224,6 +231,7 @@ class InnerAttention(Pooling):
     description = (
         "a weighted sum of its words. Inner-attention gives the weights: it compares each word with their mean"
     )
+    takes_rectangle_packing = True
 
     def __init__(self, config: DSAConfigFields, in_size: int) -> None:
         super().__init__(config, in_size)
@@ -250,6 +258,7 @@ class MultiDimensionalPooling(Pooling):
 
     description = "a weighted sum of its words, with weights for every channel from multi-dimensional self-attention"
     has_heads = False
+    attention_is_extra = True
 
     def __init__(self, config: DSAConfigFields, in_size: int) -> None:
         super().__init__(config, in_size)

@@ -57,9 +57,8 @@ def add_parser(commands: "argparse._SubParsersAction[Any]") -> None:
     parser.add_argument(
         "--shard_size",
         type=whole_number(1, sys.maxsize),
-        default=SHARD_SIZE,
         metavar="ROWS",
-        help="Rows of a file in a folder; default: %(default)s.",
+        help=f"Rows of a file in a folder; default: {SHARD_SIZE}.",
     )
     parser.add_argument("--overwrite", action="store_true", help="Replace what is there and start again.")
 
@@ -71,11 +70,14 @@ def run(arguments: argparse.Namespace) -> int:
         ValueError: An input cannot be read or does not fit, or the output is in use.
         OSError: A file is missing or cannot be written.
     """
+    from modeling_dsa.encoders_dsa import ENCODERS
     from modeling_dsa.encoding.bulk import BulkOptions, Process, check_output, encode_bulk
     from modeling_dsa.encoding.encoder import SentenceEncoder
     from modeling_dsa.encoding.sources import open_sentences
 
     output = parse_path(arguments.output)
+    if output.suffix == ".npy" and arguments.shard_size is not None:
+        raise ValueError(f"{output} is one file: leave --shard_size out, or give a folder.")
     process = Process.from_environment()
     check_output(output, arguments.overwrite, process)
     check_writable(output)
@@ -83,13 +85,13 @@ def run(arguments: argparse.Namespace) -> int:
     source = open_sentences(arguments.input, arguments.text_column, arguments.split)
     encoder = SentenceEncoder.from_pretrained(arguments.model)
     config = encoder.model.config
-    if config.encoder == "dense_cnn" and config.vocab_size <= LARGEST_FOLDED_VOCABULARY:
+    if ENCODERS[config.encoder].can_fold and config.vocab_size <= LARGEST_FOLDED_VOCABULARY:
         encoder.model.fold_embeddings()  # type: ignore[operator]  # of DSAModel
     options = BulkOptions(
         batch_size=arguments.batch_size,
         normalize=arguments.normalize,
         dtype=arguments.dtype,
-        shard_size=arguments.shard_size,
+        shard_size=arguments.shard_size or SHARD_SIZE,
         overwrite=arguments.overwrite,
     )
     try:

@@ -71,7 +71,7 @@ def _add_vocabulary(group: "argparse._ArgumentGroup") -> None:
         help="Know the first N words of the vectors, which are the most frequent ones.",
     )
     group.add_argument(
-        "--text_columns", nargs="+", default=[], metavar="NAME", help="Columns of the texts, in all files but .txt."
+        "--text_column", nargs="+", default=[], metavar="NAME", help="Columns of the texts, in all files but .txt."
     )
     group.add_argument(
         "--vocabulary_size",
@@ -146,7 +146,7 @@ def _vocabulary(arguments: argparse.Namespace, width: int) -> "tuple[WordTokeniz
         arguments.vocabulary_size or usual.words, usual.pieces if arguments.pieces is None else arguments.pieces
     )
     if arguments.texts:
-        choose = partial(vocabulary_of_texts, read_texts(arguments.texts, arguments.text_columns), size)
+        choose = partial(vocabulary_of_texts, read_texts(arguments.texts, arguments.text_column), size)
     else:
         choose = partial(vocabulary_of_list, arguments.word_list, size)
     if teacher:

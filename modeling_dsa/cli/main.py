@@ -4,13 +4,13 @@ import argparse
 import logging
 import shlex
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from importlib.metadata import entry_points, version
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from safetensors import SafetensorError
 
-from modeling_dsa.files.command_line import refuse_undecoded
+from modeling_dsa.files.command_line import refuse_undecoded, repeated_option
 from modeling_dsa.files.standard_output import check_standard_output
 
 from . import encode, evaluate, explain, init, onnx, predict, push, widget
@@ -61,6 +61,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 class _Parser(argparse.ArgumentParser):
     """Refuses a mistake with one sentence and exit code 2."""
 
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:  # of each verb, too
+        repeated = repeated_option(self, sys.argv[1:] if args is None else args)
+        if repeated is not None:
+            self.error(repeated)
+        return super().parse_known_args(args, namespace)
+
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"error: {message}\nSee {self.prog} --help.\n")
 
@@ -69,6 +75,20 @@ def _parser() -> argparse.ArgumentParser:
     parser = _Parser(prog="dsa", description="Dynamic Self-Attention sentence encoders.", allow_abbrev=False)
     parser.add_argument("--version", action="version", version=f"dsa-transformers {version('dsa-transformers')}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    for verb in (*_VERBS, *(entry.load() for entry in entry_points(group=_VERBS_OF_OTHERS))):
+    for verb in (*_VERBS, *_verbs_of_others()):
         verb.add_parser(commands)
     return parser
+
+
+def _verbs_of_others() -> Iterator[Any]:
+    for entry in entry_points(group=_VERBS_OF_OTHERS):
+        try:
+            verb = entry.load()
+        except Exception as error:  # other code, which may raise anything: the verbs of this package work all the same
+            reason = " ".join(f"{type(error).__name__}: {error}".split())
+            logger.warning(
+                f"There is no 'dsa {entry.name}', as the entry point {entry.value} cannot be imported ({reason}): "
+                "install its package again."
+            )
+        else:
+            yield verb

@@ -12,11 +12,13 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from tqdm.auto import tqdm
 
 from modeling_dsa.batching_dsa import BATCH_SIZE, VectorType
+from modeling_dsa.files.model_folder import holds_model
 from modeling_dsa.files.remote_paths import AnyPath
 from modeling_dsa.files.replacing import write_json
 from modeling_dsa.text.unknown_texts import unknown_texts
@@ -86,7 +88,8 @@ def check_output(output: AnyPath, overwrite: bool, process: Process) -> None:
         process: The present one.
 
     Raises:
-        ValueError: Its ending is unknown, it is there or of the wrong kind, or several processes would write one file.
+        ValueError: Its ending is unknown, it is there or of the wrong kind, it holds a model, or several processes
+            would write one file.
     """
     if output.suffix == ".npy":
         if process.count > 1:
@@ -101,6 +104,8 @@ def check_output(output: AnyPath, overwrite: bool, process: Process) -> None:
             f"{output} has an unsupported extension: give a file.npy, or a folder for shards, whose name ends "
             "in .parquet or has no extension."
         )
+    if isinstance(output, Path) and holds_model(output):
+        raise ValueError(f"{output} holds a model: give another folder for the vectors.")
     if output.exists() and not output.is_dir():
         raise ValueError(f"{output} is a file: shards go to a folder, so give another name.")
     if overwrite or not output.is_dir() or (output / MANIFEST).is_file():

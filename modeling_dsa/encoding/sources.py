@@ -59,6 +59,8 @@ def open_sentences(source: str, column: str | None = None, split: str | None = N
     """
     if source == "-":
         return _open_standard_input(column, split)
+    if not source.strip():
+        raise ValueError("The name of the input is empty: give a file, a data set, or - for standard input.")
     path = parse_path(source)
     if isinstance(path, Path) and _is_data_set(source, path):
         return _open_data_set(source, column, split)

@@ -106,6 +106,7 @@ def correlate(predicted: npt.NDArray[Any], gold: npt.NDArray[Any]) -> Correlatio
     """Correlate numbers with the true ones. (examples,) twice"""
     if len(gold) < 2 or np.ptp(predicted) == 0 or np.ptp(gold) == 0:
         return Correlations(0.0, 0.0)
+    gold = gold / np.abs(gold).max()  # the squares of the largest numbers would be infinite
     spearman, pearson = (float(function(predicted, gold).statistic) for function in (spearmanr, pearsonr))
     return Correlations(*(value if math.isfinite(value) else 0.0 for value in (spearman, pearson)))
 

@@ -9,6 +9,7 @@ import numpy.typing as npt
 import torch
 from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
+from modeling_dsa.poolings_dsa import POOLINGS
 from modeling_dsa.prediction.logits import ScoreFunction, logits_to_scores, score_function
 
 from .words import find_words
@@ -173,7 +174,7 @@ def _run(model: PreTrainedModel, inputs: dict[str, torch.Tensor], samples: int) 
         torch.manual_seed(0)
         outputs = model(**inputs, output_attentions=True)
         sampled = []
-        if model.config.pooling == "variational":
+        if POOLINGS[model.config.pooling].has_samples:
             configured = pooling.prediction_samples
             pooling.prediction_samples = 1  # of several the model gives the mean, where pieces are not yet words
             sampled = [model(**inputs, output_attentions=True).attentions[0] for _ in range(samples)]

@@ -19,7 +19,7 @@ from modeling_dsa.files.label_values import class_name, plain_label
 from modeling_dsa.files.tables import file_table
 from modeling_dsa.files.text_files import file_extension
 from modeling_dsa.modeling_dsa import DSAModel, DSAPreTrainedModel
-from modeling_dsa.poolings_dsa import DynamicSelfAttention
+from modeling_dsa.poolings_dsa import POOLINGS
 from modeling_dsa.prediction.texts import open_texts
 from modeling_dsa.variational_dsa import without_samples
 
@@ -123,9 +123,10 @@ def weight_vectors(model: DSAPreTrainedModel, tokenizer: PreTrainedTokenizerBase
     """
     base = cast(DSAModel, model.eval().base_model)
     config = base.config
-    pooling = base.pooling
+    pooling: Any = base.pooling
+    is_routed = POOLINGS[config.pooling].is_routed
     shape = (1, 1, config.sentence_embedding_size)
-    if isinstance(pooling, DynamicSelfAttention):
+    if is_routed:
         shape = (config.routing_iterations, config.num_attention_heads, config.attention_head_size)
 
     @torch.inference_mode()
@@ -133,7 +134,7 @@ def weight_vectors(model: DSAPreTrainedModel, tokenizer: PreTrainedTokenizerBase
         ids, mask = (torch.from_numpy(array) for array in (batch.input_ids, batch.attention_mask))
         with without_samples():
             outputs = base(ids, attention_mask=mask.long(), output_attentions=True)
-        if not isinstance(pooling, DynamicSelfAttention):
+        if not is_routed:
             return cast(Vectors, outputs.pooler_output.numpy())
         tokens = outputs.last_hidden_state  # (batch, tokens, d_c)
         projected = F.leaky_relu(pooling.projection(tokens.flatten(0, 1)), pooling.negative_slope)

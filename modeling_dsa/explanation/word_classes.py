@@ -11,7 +11,6 @@ from modeling_dsa.files.optional_packages import optional_packages
 Tagger: TypeAlias = Callable[[Sequence[str]], list[str]]
 
 _FILES = {"en": "morphmodel_en.pgz", "de": "morphmodel_ger.pgz", "nl": "morphmodel_dutch.pgz"}
-LANGUAGES = tuple(_FILES)
 _OTHER = "X"
 _LONGEST = 64  # characters of a word that are read: the time is quadratic in them
 # How each language's tags begin: those of the British National Corpus, of STTS and of the Spoken Dutch Corpus. The
@@ -73,7 +72,7 @@ def load_tagger(language: str) -> Tagger:
     """What says the class of each word of a sentence.
 
     Args:
-        language: One of `LANGUAGES`.
+        language: `en`, `de` or `nl`.
 
     Returns:
         A function of a sentence's words, in their order, that gives each one's class by its name in Universal

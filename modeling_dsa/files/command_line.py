@@ -1,7 +1,8 @@
-"""Words of a command line that are no text."""
+"""What a command line must not hold: words that are no text, and options that are given twice."""
 
+import argparse
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 
 def refuse_undecoded(words: Iterable[str]) -> None:
@@ -22,3 +23,24 @@ def refuse_undecoded(words: Iterable[str]) -> None:
                 f"{word[:200]!r} is no text in {sys.getfilesystemencoding()}, which this system says it writes: type "
                 "it so, rename the file, or set PYTHONUTF8=1 where it is UTF-8."
             ) from None
+
+
+def repeated_option(parser: argparse.ArgumentParser, argv: Sequence[str]) -> str | None:
+    """What to say of an option that is given twice, of which argparse would silently take the last; else None.
+
+    Args:
+        parser: Its options that collect values may be given again.
+        argv: The arguments; what stands behind `--` are no options.
+    """
+    given: set[str] = set()
+    for word in argv:
+        if word == "--":
+            break
+        action = parser._option_string_actions.get(word.partition("=")[0])
+        if action is None or isinstance(action, argparse._AppendAction):
+            continue
+        if action.dest in given:
+            values = "all its values behind one" if action.nargs in ("+", "*") else "it once"
+            return f"{action.option_strings[0]} is given twice: give {values}."
+        given.add(action.dest)
+    return None

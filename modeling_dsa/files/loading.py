@@ -37,9 +37,11 @@ def load_part(what: str, source: str | Path, load: Callable[[str | Path], T]) ->
         return load(source)
     except Exception as error:  # of several libraries: hostile files find an error of every kind in them
         cause = error.__cause__ if isinstance(error, StrictDataclassError) else error
+        if "ignore_mismatched_sizes" in str(cause):  # transformers names the tensors in a table that it logs
+            cause = ValueError("weights have other shapes than its config says")
         first_sentence = re.split(r"[.:]?\s*\n|\. ", str(cause))[0].rstrip(".") or type(cause).__name__
         raise ValueError(
-            f"{source}: the {what} cannot be loaded ({first_sentence}): give a folder or Hub id of a DSA model."
+            f"{source}: the {what} cannot be loaded ({first_sentence:.300}): give a folder or Hub id of a DSA model."
         ) from error
 
 
@@ -65,8 +67,8 @@ def load_tokenizer(source: str | Path, config: "DSAConfig", *, trusted: bool = F
         trusted: Whether it may run code of its own, and have any regular expressions.
 
     Raises:
-        ValueError: It cannot be loaded, is no fast tokenizer, has a regular expression that is not this package's, ids
-            that the word table has not, or another separator of pairs than the model.
+        ValueError: It cannot be loaded, does not work, is no fast tokenizer, has a regular expression that is not this
+            package's, ids that the word table has not, or another separator of pairs than the model.
     """
     from transformers import AutoTokenizer
 
@@ -77,6 +79,7 @@ def load_tokenizer(source: str | Path, config: "DSAConfig", *, trusted: bool = F
     tokenizer: PreTrainedTokenizerBase = load_part("tokenizer", source, load)
     if not hasattr(tokenizer, "backend_tokenizer"):
         raise ValueError(f"{source}: the tokenizer is no fast tokenizer: give a folder or Hub id of a DSA model.")
+    _try_out(source, tokenizer)
     try:
         check_token_ids(tokenizer.backend_tokenizer, config.vocab_size)
     except ValueError as error:
@@ -88,3 +91,16 @@ def load_tokenizer(source: str | Path, config: "DSAConfig", *, trusted: bool = F
             "they are not of one model."
         )
     return tokenizer
+
+
+def _try_out(source: str | Path, tokenizer: "PreTrainedTokenizerBase") -> None:
+    """Refuse a tokenizer whose parts do not fit together, which comes to light with the first texts."""
+    try:
+        tokenizer.backend_tokenizer.encode("a")
+        tokenizer.backend_tokenizer.encode("a", "a")
+    except BaseException as error:
+        if type(error).__name__ != "PanicException":  # of Rust code, which cannot be imported and is no Exception
+            raise
+        raise ValueError(
+            f"{source}: the tokenizer does not work ({error!s:.300}): save or download the model again."
+        ) from error

@@ -63,6 +63,7 @@ def filled_folder(folder: Path, last: str | None = None) -> Iterator[Path]:
         folder: Where the entries go; it is made.
         last: The entry that moves after all others, and so tells that they are there.
     """
+    folder = folder.resolve()  # `.` and `..` have no name to write beside
     beside = _beside(folder)
     try:
         beside.mkdir()

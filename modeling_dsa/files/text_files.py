@@ -3,16 +3,21 @@
 import csv
 import gzip
 import json
+import logging
 import sys
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import cache
 from io import BufferedIOBase, BufferedReader
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from .open_quotes import swallowed_row
 from .remote_paths import AnyPath
 from .unpacking import GzipReader, check_unpacked
+
+logger = logging.getLogger(__name__)
 
 Row: TypeAlias = Mapping[str, Any]
 Rows: TypeAlias = Iterator[tuple[str, Row]]  # where each row is, such as "a.csv, line 7", and its values by column
@@ -40,7 +45,7 @@ def read_texts(paths: Sequence[Path], columns: Sequence[str] = ()) -> list[str]:
         for location, row in read_rows(path, columns or None):
             if not columns:
                 raise ValueError(
-                    f"{path} has the columns {', '.join(row):.500}: say with --text_columns which hold the texts."
+                    f"{path} has the columns {', '.join(row):.500}: say with --text_column which hold the texts."
                 )
             for value in row.values():
                 if value is not None and not isinstance(value, str):
@@ -240,9 +245,29 @@ def _csv_rows(path: AnyPath, columns: Sequence[str] | None) -> Rows:
     csv.field_size_limit(sys.maxsize)  # a news article may be longer than the module's 131,072 characters
     rows = csv.reader(_lines(path), strict=True)
     try:
-        yield from _table_rows(((rows.line_num, fields) for fields in rows), path, columns)
+        yield from _table_rows(_told(rows, path), path, columns)
     except csv.Error as error:
         raise ValueError(f"{path}, line {rows.line_num} is broken ({error}): fix or remove it.") from error
+
+
+def _told(rows: Any, path: AnyPath) -> Iterator[tuple[int, list[str]]]:
+    """The fields of each row; a warning says where an open quotation mark seems to hold others."""
+    columns = 0
+    for fields in rows:
+        columns = columns or len(fields)
+        swallowed = swallowed_row(fields, columns)
+        if swallowed is not None:
+            _warn_once(
+                f"{path}, line {rows.line_num}: a field of several lines holds {swallowed[:80]!r}, which looks like a "
+                "row of its own: if it is one, close the quotation mark that is open before it."
+            )
+        yield rows.line_num, fields
+
+
+@cache
+def _warn_once(message: str) -> None:
+    """A file is read more than once."""
+    logger.warning(message)
 
 
 def _table_rows(lines: Iterator[tuple[int, list[str]]], path: AnyPath, columns: Sequence[str] | None) -> Rows:
@@ -257,6 +282,8 @@ def _table_rows(lines: Iterator[tuple[int, list[str]]], path: AnyPath, columns: 
         if not fields:  # an empty line
             continue
         location = f"{path}, line {number}"
+        if fields == header and len(header) > 1:
+            raise ValueError(f"{location} repeats the names of the columns, as joined files do: remove it.")
         # A field too many means that a separator is in a text.
         if len(fields) > len(header):
             raise ValueError(f"{location} has {len(fields)} fields, but the header {len(header)}: fix or remove it.")

@@ -19,6 +19,7 @@ import torch
 from safetensors.torch import save
 from torch import Tensor, nn
 
+from modeling_dsa.encoders_dsa import ENCODERS
 from modeling_dsa.files.model_folder import load_as_saved
 from modeling_dsa.files.replacing import filled_folder
 from modeling_dsa.modeling_dsa import DSAPreTrainedModel
@@ -26,14 +27,7 @@ from modeling_dsa.pooled_dsa import Pooled
 from modeling_dsa.poolings_dsa import POOLINGS
 from modeling_dsa.prediction.logits import score_function
 
-from .layers import (
-    LAID_OUT_POOLINGS,
-    ONNX_ENCODERS,
-    PACKED_ENCODERS,
-    PACKED_POOLINGS,
-    RectangleDynamicSelfAttention,
-    RectangleWordShortcut,
-)
+from .layers import ONNX_ENCODERS, ONNX_POOLINGS, RectangleWordShortcut
 from .packing import RectanglePacking, pack_for_onnx
 from .quantization import quantize as quantize_file
 from .session import FILE, INPUTS, METADATA, QUANTIZED_FILE, Arrays
@@ -106,12 +100,15 @@ class _Served(nn.Module):
         self.model = copy.deepcopy(model)
         base: Any = self.model.base_model
         config = model.config
-        if config.encoder in ONNX_ENCODERS:
-            base.encoder = ONNX_ENCODERS[config.encoder](base.encoder)
-        if config.encoder in PACKED_ENCODERS and config.pooling in PACKED_POOLINGS:
+        # By name: a model with the code of its folder has classes of its own.
+        encoder, pooling = ENCODERS[config.encoder], POOLINGS[config.pooling]
+        if encoder in ONNX_ENCODERS:
+            base.encoder = ONNX_ENCODERS[encoder](base.encoder)
+        in_rectangles = encoder.takes_rectangle_packing and pooling.takes_rectangle_packing
+        if in_rectangles:
             base._pack = lambda ids, mask, types, _: pack_for_onnx(config, ids, mask, types)
-            if config.pooling == "dynamic":
-                base.pooling = RectangleDynamicSelfAttention(base.pooling)
+            if pooling in ONNX_POOLINGS:
+                base.pooling = ONNX_POOLINGS[pooling](base.pooling)
             if base.shortcut is not None:
                 base.shortcut = RectangleWordShortcut(base.shortcut)
         base._normalize = lambda encoded: _normalize(encoded) * config.token_norm
@@ -119,7 +116,7 @@ class _Served(nn.Module):
         self.attention: list[Tensor] = []
         # A classifier does not return the vectors that it reads.
         base.register_forward_hook(self._keep)
-        self.has_attention = config.encoder in PACKED_ENCODERS and config.pooling in LAID_OUT_POOLINGS
+        self.has_attention = in_rectangles and pooling.has_attention and not pooling.attention_is_extra
         if self.has_attention:
             base.pooling.register_forward_hook(self._keep_attention)
         self.is_classifier = base is not self.model

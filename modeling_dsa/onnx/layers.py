@@ -1,6 +1,6 @@
 """Encoders and poolings as an ONNX file computes them: the same weights and results, by what onnxruntime runs fast.
 
-Each takes the place of the one of its name in a model that is exported, and reads its weights. They do not return
+Each takes the place of one of a class in a model that is exported, and reads its weights. They do not return
 what lies between.
 """
 
@@ -10,8 +10,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from modeling_dsa.encoders_dsa import BiLSTM, DenseCNN, KimCNN, ResidualBiLSTM
 from modeling_dsa.packing_dsa import Packing
 from modeling_dsa.pooled_dsa import Pooled
+from modeling_dsa.poolings_dsa import DynamicSelfAttention
+from modeling_dsa.systems_dsa import Encoder, Pooling
 
 from .packing import NEVER, RectanglePacking
 
@@ -186,14 +189,12 @@ class RectangleWordShortcut(nn.Module):
         return added
 
 
-ONNX_ENCODERS: dict[str, type[nn.Module]] = {
-    "dense_cnn": WindowDenseCNN,
-    "kim_cnn": WindowKimCNN,
-    "bilstm": OnnxBiLSTM,
-    "residual_bilstm": OnnxBiLSTM,
+# A class that is not here is exported as it is.
+ONNX_ENCODERS: dict[type[Encoder], type[nn.Module]] = {
+    DenseCNN: WindowDenseCNN,
+    KimCNN: WindowKimCNN,
+    BiLSTM: OnnxBiLSTM,
+    ResidualBiLSTM: OnnxBiLSTM,
 }
-# What reads no rectangles of the model's own packing, so that `RectanglePacking` can take its place.
-PACKED_ENCODERS = ("none", "dense_cnn", "kim_cnn")
-PACKED_POOLINGS = ("mean", "max", "static", "structured", "dynamic", "inner")
-# Of these, those whose weights the graph has at hand as rectangles, or nearly so.
-LAID_OUT_POOLINGS = ("mean", "static", "structured", "dynamic", "inner")
+# These are for a `RectanglePacking` alone.
+ONNX_POOLINGS: dict[type[Pooling], type[nn.Module]] = {DynamicSelfAttention: RectangleDynamicSelfAttention}

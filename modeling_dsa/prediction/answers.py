@@ -3,11 +3,10 @@
 import csv
 import json
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, TextIO, TypeAlias
+from typing import Any, TextIO, TypeAlias
 
 from modeling_dsa.batching_dsa import Text, Vectors, replace_surrogates
 
-Format: TypeAlias = Literal["jsonl", "csv"]
 Answer: TypeAlias = dict[str, Any]
 
 

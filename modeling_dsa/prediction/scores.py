@@ -35,7 +35,7 @@ def label_scores(
             torch.from_numpy(array).to(model.device)
             for array in (batch.input_ids, batch.attention_mask, batch.token_type_ids)
         )
-        found: torch.Tensor = model(ids, attention_mask=mask.long(), token_type_ids=types).logits
+        found: torch.Tensor = model(ids, attention_mask=mask.long(), token_type_ids=types, return_dict=True).logits
         return found.float().cpu().numpy()  # (batch, num_labels)
 
     function = score_function(model.config.problem_type, model.num_labels)

@@ -12,14 +12,15 @@ from modeling_dsa.files.tables import file_table
 from modeling_dsa.files.text_files import file_extension, read_lines, read_rows, read_standard_input
 
 STANDARD_INPUT = "-"
+_EXTENSION = re.compile(r"\w\.[a-zA-Z]{2,7}$")
 
 
 def open_texts(source: str, text_pair: str | None, columns: Sequence[str], *, pairs: bool) -> Iterator[Text]:
     """Find the texts to classify.
 
     Args:
-        source: `-` for standard input, a file of those that `read_rows` and `read_lines` read, or a text. A name with
-            one of their extensions and without a space is taken for a file.
+        source: `-` for standard input, a file of those that `read_rows` and `read_lines` read, or a text. What has no
+            space and looks like the name of a file is no text.
         text_pair: The second text where `source` is the first of a pair.
         columns: Columns of a file: one, or two for pairs. Where none are named they are found by their usual names; a
             `.txt` is then no table, but has one text a line, or two with a tab between them.
@@ -55,13 +56,20 @@ def open_texts(source: str, text_pair: str | None, columns: Sequence[str], *, pa
 
 
 def _names_file(source: str) -> bool:
+    """Whether the texts are in a file of that name.
+
+    Raises:
+        FileNotFoundError: There is none, and a text would look otherwise.
+    """
     try:
         if source and Path(source).exists():
             return True
-        file_extension(Path(source))
-    except (OSError, ValueError):  # a text that is too long for a name, or has no extension
+        is_in_folder = "/" in source and Path(source).parent.is_dir()
+    except (OSError, ValueError):  # a text that is too long for a name
         return False
-    return re.search(r"\s", source) is None
+    if re.search(r"\s", source) is None and ("://" in source or is_in_folder or _EXTENSION.search(source)):
+        raise FileNotFoundError(f"There is no file {source}: check its name, or pipe it to `-` where it is a text.")
+    return False
 
 
 def _given(text: str, text_pair: str | None, *, pairs: bool) -> Text:

@@ -120,8 +120,11 @@ def read_recipe(path: Path) -> dict[str, str | list[str] | None]:
         raise ValueError(f"{path} is nested too deeply: it must map option names to values.") from error
     except yaml.YAMLError as error:
         raise ValueError(f"{path} is not valid YAML: {' '.join(str(error).split())}") from error
-    if not isinstance(recipe, dict) or not all(map(_is_value, recipe.values())):
+    if not isinstance(recipe, dict):
         raise ValueError(f"{path} must map option names to values, such as 'learning_rate: 0.001'.")
+    for name, value in recipe.items():
+        if not _is_value(value):
+            raise ValueError(f"{path}: {name} must be a value or a list of values, got {value!r:.80}.")
     return {name: None if value in _NULL else value for name, value in recipe.items()}
 
 

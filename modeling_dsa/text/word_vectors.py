@@ -295,9 +295,10 @@ def _read_text(name: str, chunks: Iterable[bytes], layout: _Layout, kept: _Kept)
         line += len(rows)
         if layout.rows is not None:
             seen += len(rows) - rows.count(b"") - rows.count(b"\r")
-    if layout.rows is not None and seen < layout.rows:
+    if layout.rows is not None and seen != layout.rows:
+        ends = "ends after" if seen < layout.rows else "has"
         raise ValueError(
-            f"{name} ends after {seen:,} rows where its header (line 1) says {layout.rows:,}: download it again."
+            f"{name} {ends} {seen:,} rows where its header (line 1) says {layout.rows:,}: download it again."
         )
 
 

@@ -1,6 +1,7 @@
 """A teacher's sentence vectors in memory-mapped files."""
 
 import hashlib
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from modeling_dsa.files.replacing import replaced_file
 from modeling_dsa.hub.publishing import one_line
 
+_NUMBERS = re.compile(r"(\d+)")
 _SAMPLE = 100_000  # vectors from which the principal components are taken
 _READ_AT_ONCE = 1 << 24  # bytes
 
@@ -65,13 +67,21 @@ def open_vectors(path: Path) -> TeacherVectors:
 
     Raises:
         FileNotFoundError: There is no such file, or the folder has none.
-        ValueError: As in `TeacherVectors`.
+        ValueError: As in `TeacherVectors`, or the numbers in the names have another order than the names.
     """
     if not path.is_dir():
         return TeacherVectors([path])
     paths = sorted(path.glob("*.npy"))
     if not paths:
         raise FileNotFoundError(f"{path} holds no .npy file: give the teacher's vectors.")
+    counted = sorted(
+        paths, key=lambda found: [int(part) if part.isdecimal() else 0 for part in _NUMBERS.split(found.name)]
+    )
+    if counted != paths and len({_NUMBERS.sub("", found.name) for found in paths}) == 1:
+        raise ValueError(
+            f"{path}: the names of its files have another order than the numbers in them, such as {paths[1].name} "
+            f"before {counted[1].name}: give all numbers as many digits."
+        )
     return TeacherVectors(paths)
 
 

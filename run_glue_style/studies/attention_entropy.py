@@ -31,7 +31,7 @@ from run_glue_style.reporting.entropy_plot import entropy_table, write_entropy
 from run_glue_style.sample import SAMPLE_FILES, SAMPLE_VECTORS
 from run_glue_style.training.attention_sharpness import mean_entropies
 
-from .command import run_command
+from .command import make_parser, run_command
 
 _BATCH = 256  # sentences
 
@@ -64,9 +64,7 @@ def entropies(
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Read the command line and measure; the exit code is that of `run_command`."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
-    )
+    parser = make_parser(__doc__)
     parser.add_argument("models", nargs="*", metavar="FOLDER", help="Trained models.")
     parser.add_argument("--setting", default="dsa-single-snli", help="Of the fresh models; default: %(default)s.")
     parser.add_argument(

@@ -1,5 +1,6 @@
-"""What the commands that make a table of many runs share: how they end, and what they say then."""
+"""What the commands that make a table of many runs share: how they read their command line, and how they end."""
 
+import argparse
 import logging
 import sys
 from collections.abc import Callable, Sequence
@@ -10,12 +11,42 @@ from modeling_dsa.files.standard_output import check_standard_output, standard_o
 logger = logging.getLogger(__name__)
 
 
-def check_spelling(options: Sequence[str]) -> None:
-    """Refuse `--output-dir`, which the scripts take for `--output_dir`: what a study sets is known by one name.
+def make_parser(description: str | None) -> argparse.ArgumentParser:
+    """A parser that shows a module's own text as it is, and takes no option for another one that it begins."""
+    return argparse.ArgumentParser(
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
+    )
+
+
+def run_study(
+    parser: argparse.ArgumentParser,
+    make: Callable[[argparse.Namespace, Sequence[str]], tuple[Path, str]],
+    argv: Sequence[str] | None,
+) -> int:
+    """Read the command line of a study, make its table and print it.
+
+    Args:
+        parser: Of the study's own options.
+        make: As in `run_command`, of those and of all others, which are for the script that trains.
+        argv: The command line's arguments; None: the process's own.
+
+    Returns:
+        As `run_command`.
 
     Raises:
-        ValueError: An option is spelled so.
+        SystemExit: The command line has a mistake.
     """
+    arguments, options = parser.parse_known_args(argv)
+
+    def checked() -> tuple[Path, str]:
+        _check_spelling(options)
+        return make(arguments, options)
+
+    return run_command(checked)
+
+
+def _check_spelling(options: Sequence[str]) -> None:
+    """Refuse `--output-dir`, which the scripts take for `--output_dir`: what a study sets is known by one name."""
     for option in options:
         name = option.split("=")[0]
         if name.startswith("--") and "-" in name[2:]:

@@ -1,6 +1,7 @@
 """What the labels in a column are, from its values: classes with their names, or numbers."""
 
 import logging
+import re
 import unicodedata
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -19,6 +20,9 @@ Label: TypeAlias = bool | int | float | str
 
 _FEW = 20  # so many whole numbers are classes, whichever they are
 _SHOWN = 12
+_NO_CLASS = ("nan", "na", "n/a")
+_DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+")
+_INFINITE = ("inf", "+inf", "-inf", "infinity", "-infinity")
 _GAPS = ("nan", "na", "n/a", "null", "none")  # how tables of text spell that a number is missing
 
 
@@ -97,7 +101,7 @@ def _is_hidden(found: LabelColumn) -> bool:
 def _are_numbers(labels: Sequence[Label], table: Table) -> bool:
     if table.has_types and any(isinstance(label, str) for label in labels):
         return False
-    numbers = [as_number(label) for label in labels if str(label).lower() not in _GAPS]
+    numbers = [as_number(label) for label in labels if str(label).lower() not in (*_GAPS, *_INFINITE)]
     if not numbers or None in numbers:
         return False
     whole = {int(number) for number in numbers if number is not None and float(number).is_integer()}
@@ -145,6 +149,7 @@ def _classes(
             "are classes"
         )
     if not said and class_names is None:
+        _refuse_doubtful(columns["train"], train)
         _refuse_twins(columns["train"], train)
     for split, found in columns.items():
         unseen = next((label for label in found.counts if class_name(label) not in train), None)
@@ -163,6 +168,27 @@ def _classes(
 def _refuse_missing(found: LabelColumn) -> None:
     if found.missing is not None:
         raise ValueError(f"{found.missing}: there is no label; add it or remove this row")
+
+
+def _refuse_doubtful(found: LabelColumn, names: Mapping[str, int]) -> None:
+    """Refuse classes that are something else in the wrong clothes."""
+    label, location = next(iter(found.first.items()))
+    if all(len(name) > 2 and name[0] == name[-1] == '"' for name in names):
+        raise ValueError(
+            f"{location}: the label {label!r} is in quotation marks, as all are: no blank may stand before them in a "
+            ".csv, and a .tsv has none"
+        )
+    if all(_DECIMAL_COMMA.fullmatch(name) for name in names):
+        raise ValueError(
+            f"{location}: the label {label!r} is a number with a comma, as all are: write points, or say with "
+            "--problem_type single_label_classification that these are classes"
+        )
+    for label, location in found.first.items():
+        if str(label).lower() in _NO_CLASS:
+            raise ValueError(
+                f"{location}: the label {label!r} says that there is none: remove this row, or say with --problem_type "
+                "single_label_classification that it is a class"
+            )
 
 
 def _refuse_twins(found: LabelColumn, names: Mapping[str, int]) -> None:

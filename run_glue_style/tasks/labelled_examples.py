@@ -41,7 +41,7 @@ class ExampleFormat:
     texts: Mapping[str, tuple[str, ...]]
     label_columns: tuple[str, ...]
     labels: Labels
-    version: int = 4
+    version: int = 5
 
     @property
     def features(self) -> Features:
@@ -152,8 +152,10 @@ def open_dataset(name: str, config: str | None) -> DatasetDict:
     Raises:
         ConnectionError: The Hub cannot be reached and the data set is not in the cache.
         FileNotFoundError: There is no such data set or folder.
-        ValueError: There is no such configuration.
+        ValueError: The name is empty, or there is no such configuration.
     """
+    if not name.strip():
+        raise ValueError("--dataset_name is empty: give a data set of the Hub, or a folder.")
     try:
         return load_dataset(name, config)
     except ConnectionError as error:
@@ -272,7 +274,8 @@ def _agreed(names: Sequence[str], row: Row, location: str, meaning: Callable[[ob
 
 def _drop_unlabelled(rows: Dataset, where: str) -> Dataset:
     labelled = rows.filter(_is_labelled, input_columns="label")
-    logger.info("%s: %d of %d rows dropped, without a label", where, len(rows) - len(labelled), len(rows))
+    if len(labelled) < len(rows):
+        logger.info("%s: %d of %d rows dropped, without a label", where, len(rows) - len(labelled), len(rows))
     return labelled
 
 

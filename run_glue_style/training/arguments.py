@@ -12,7 +12,7 @@ from transformers import HfArgumentParser
 from modeling_dsa import DSAConfig
 from modeling_dsa.config_fields_dsa import field_help
 from modeling_dsa.encoders_dsa import ENCODERS
-from modeling_dsa.files.command_line import refuse_undecoded
+from modeling_dsa.files.command_line import refuse_undecoded, repeated_option
 from modeling_dsa.poolings_dsa import POOLINGS
 from modeling_dsa.shipped.settings import read_recipe, recipe_path, setting_folder
 
@@ -100,8 +100,12 @@ class _Parser(HfArgumentParser):
         """Options of a recipe as a command line, so that one parser checks both."""
         argv = []
         for name, value in options.items():
-            if name not in self.kinds or name == "recipe":
+            if name == "recipe":
+                self.error("a recipe cannot name another one: leave 'recipe' out.")
+            if name not in self.kinds:
                 self.refuse_option(f"--{name}")
+            if isinstance(value, list) and "list" not in str(self.kinds[name]):
+                self.error(f"{name} must be one value, got {len(value)}.")
             if value is None and type(None) not in get_args(self.kinds[name]):
                 self.error(f"{name} must have a value, got null.")
             if isinstance(value, list):
@@ -149,14 +153,18 @@ def parse_arguments(
     of_recipe: list[str] = []
     try:
         refuse_undecoded(argv)
+        repeated = repeated_option(parser, argv)
+        if repeated is not None:
+            parser.error(repeated)
         if not {"-h", "--help"} & set(argv):
             known, _ = parser.parse_known_args(argv)
-            if default_setting is not None and known.setting is None and known.model_name_or_path is None:
-                argv.append(f"--setting={default_setting}")
             setting = known.setting or default_setting
             path = recipe_path(known.recipe, setting_folder(setting) if setting else None)
             options = read_recipe(path) if path is not None else {}
-            if known.model_name_or_path is not None:
+            start = known.model_name_or_path or options.get("model_name_or_path")
+            if default_setting is not None and start is None and not (known.setting or options.get("setting")):
+                argv.append(f"--setting={default_setting}")
+            if start is not None:
                 # A recipe says how a fresh model is made; it must not change what stored weights compute.
                 options = {name: value for name, value in options.items() if name not in field_help(DSAConfig)}
             parser.source = path

@@ -1,5 +1,6 @@
 """The data of a run: labelled splits, and their tokenised examples."""
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,8 @@ from run_glue_style.tasks.task import Task
 
 from .token_store import tokenize_once
 from .tokenized_examples import TokenizedExamples, TokenizedTexts, TruncationStats, truncation_stats
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -59,7 +62,8 @@ def load_data(task: Task, max_train_samples: int | None) -> LabelledData:
         max_train_samples: Keep only so many training examples, the first ones.
 
     Raises:
-        ValueError: There is no training or no validation split with labels.
+        ValueError: There is no training or no validation split with labels, the training examples have one class alone,
+            or another split is the training data.
     """
     # A split without examples is one whose labels are hidden.
     splits = DatasetDict({name: split for name, split in task.load().items() if len(split)})
@@ -70,7 +74,26 @@ def load_data(task: Task, max_train_samples: int | None) -> LabelledData:
         )
     if max_train_samples is not None:
         splits["train"] = splits["train"].select(range(min(max_train_samples, len(splits["train"]))))
-    return LabelledData(splits, validation, distinct_texts(splits, task.text_columns))
+    if task.label_names and len(classes := set(splits["train"].unique("label"))) < 2:
+        raise ValueError(
+            f"All {len(splits['train']):,} training examples are {task.label_names[classes.pop()]!r}: give examples of "
+            "two classes or more, in a random order where --max_train_samples keeps the first ones."
+        )
+    data = LabelledData(splits, validation, distinct_texts(splits, task.text_columns))
+    _tell_shared(data)
+    return data
+
+
+def _tell_shared(data: LabelledData) -> None:
+    """Warn of evaluated examples whose texts are trained on, and refuse a split that is the training data."""
+    train = set(zip(*data.texts.indices["train"].values(), strict=True))
+    for name in data.evaluated:
+        shared = sum(example in train for example in zip(*data.texts.indices[name].values(), strict=True))
+        count = len(data.splits[name])
+        if shared == count and count == len(data.splits["train"]):
+            raise ValueError(f"The split {name!r} is the training data: give other examples to measure the model with.")
+        if shared:
+            logger.warning(f"{shared:,} of {count:,} examples of the split {name!r} are trained on, too.")
 
 
 def short_examples(split: Dataset, columns: Sequence[str], count: int = 3) -> list[list[str]]:

@@ -103,13 +103,26 @@ def read_task(
     task = make_task(data)
 
     def check() -> CheckedRun:
-        check_model_arguments(task, model)
+        check_model_arguments(task, model, recipe)
         make_objective(task, recipe)
         config = make_config(task, model, overrides)
         identity = {"config": config.to_dict(), "data": asdict(data), **shared_identity(model, recipe, run)}
         return CheckedRun(identity, metrics_of_some_labels(task).keys())
 
     return ReadRun(partial(train_task, task, model, recipe, run, overrides, reporters), check)
+
+
+def train_as_read(read: Callable[[], ReadRun]) -> None:
+    """Train, evaluate and report, as the process's own command line says.
+
+    Args:
+        read: Reads it.
+
+    Raises:
+        SystemExit: The command line has a mistake.
+        ValueError: Options contradict each other, or the run cannot be made of them.
+    """
+    read().train()
 
 
 def shared_identity(model: ModelArguments, recipe: TrainingRecipe, run: RunArguments) -> dict[str, Any]:

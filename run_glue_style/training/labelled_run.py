@@ -49,7 +49,7 @@ def train_task(
         NotPushedError: The run is finished and saved, but did not get to the Hub.
     """
     recipe = replace(recipe, metric_for_best_model=recipe.metric_for_best_model or task.metric_for_best_model)
-    check_model_arguments(task, model_arguments)
+    check_model_arguments(task, model_arguments, recipe)
     objective = make_objective(task, recipe)
     prepare = partial(_prepare, task, objective, recipe.balance_classes, model_arguments, overrides, run)
     return train_and_evaluate(prepare, task.name, model_arguments, recipe, run, reporters)

@@ -25,18 +25,24 @@ from modeling_dsa.text.word_vectors import WordVectors
 from run_glue_style.tasks.distinct_texts import DistinctTexts
 from run_glue_style.tasks.task import Task
 
-from .recipe import ModelArguments
+from .recipe import ModelArguments, TrainingRecipe
 
 logger = logging.getLogger(__name__)
 
 
-def check_model_arguments(task: Task, arguments: ModelArguments) -> None:
+def check_model_arguments(task: Task, arguments: ModelArguments, recipe: TrainingRecipe) -> None:
     """Refuse what cannot be trained, before anything is read.
 
     Raises:
-        ValueError: There is neither a setting nor a model, the setting is another task's, or word vectors are missing.
+        ValueError: There is neither a setting nor a model, the setting is another task's, word vectors are missing, or
+            fresh weights would be frozen.
     """
     if arguments.model_name_or_path is None:
+        if recipe.encoder_learning_rate == 0:
+            raise ValueError(
+                "--encoder_learning_rate 0 freezes the encoder of a saved model, and that of a setting would stay as "
+                "it was drawn: give --model_name_or_path, or leave it out."
+            )
         if arguments.setting is None:
             raise ValueError("Say what to train: --setting NAME, or --model_name_or_path for a saved model.")
         task.check_setting(arguments.setting)
@@ -214,6 +220,7 @@ def _saved_model(task: Task, arguments: ModelArguments, config: DSAConfig, seed:
             saved: DSAForSequenceClassification = task.model_class.from_pretrained(start, config=config)
             return saved
         model = task.model_class(config)
+    config.architectures = [task.model_class.__name__]  # records tell by it what was trained
     logger.info(f"The encoder is that of {start}; the head is a new one, for other labels.")
     model.dsa.load_state_dict(DSAModel.from_pretrained(start, config=config).state_dict())
     return model

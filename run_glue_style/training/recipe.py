@@ -189,6 +189,8 @@ class RunArguments:
         for name in ("hub_model_id", "hub_private", "hub_revision"):
             if getattr(self, name) and not self.push_to_hub:
                 raise ValueError(f"--{name} does nothing without --push_to_hub: give that too.")
+        if self.hub_strategy != "end" and not self.push_to_hub:
+            raise ValueError("--hub_strategy does nothing without --push_to_hub: give that too.")
         if self.hub_model_id is not None:
             validate(self.hub_model_id)
         _check_least(self, 0, "seed", "skip_nonfinite")

@@ -103,7 +103,7 @@ def read_run(path: Path) -> dict[str, Any]:
         results = read_results(path)
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{path} is no JSON, and so no results of a run: {error}.") from error
-    lacks = [key for key in _OF_EVERY_RUN if key not in results] if isinstance(results, dict) else ["name or value"]
+    lacks = [key for key in _OF_EVERY_RUN if not isinstance(results, dict) or key not in results]
     if lacks:
         raise ValueError(f"{path} holds no results of a run, which have a '{lacks[0]}': take it away or make it again.")
     return results

@@ -138,6 +138,12 @@ def _refuse_finished(output_dir: Path, run: RunArguments) -> None:
             f"{output_dir} holds a finished run: give {push}--overwrite_output_dir to replace it, or another "
             "--output_dir."
         )
+    foreign = [name for name in ("config.json", "model.safetensors", "README.md") if (output_dir / name).exists()]
+    if foreign and not run.overwrite_output_dir and not (output_dir / "checkpoints").is_dir():
+        raise ValueError(
+            f"{output_dir} holds {', '.join(foreign)}, but no run that could go on: give another --output_dir, or "
+            "--overwrite_output_dir to replace them."
+        )
 
 
 def _train_and_evaluate(
@@ -154,8 +160,6 @@ def _train_and_evaluate(
     prepared = prepare(accelerator)
     model = prepared.model
     identity = run_identity(model_arguments, recipe, run, model, prepared.identity, accelerator)
-    trained_parameters = model.num_parameters(only_trainable=True)
-    logger.info(f"{prepared.description}; {trained_parameters:,} trained parameters.")
     _open_folder(output_dir, run, accelerator)
     trainer = Trainer(
         accelerator=accelerator,
@@ -171,6 +175,8 @@ def _train_and_evaluate(
         groups=prepared.groups,
         on_checkpoint=hub.push_checkpoint if hub is not None and run.hub_strategy == "every_save" else None,
     )
+    trained_parameters = model.num_parameters(only_trainable=True)  # now that the recipe has frozen its part
+    logger.info(f"{prepared.description}; {trained_parameters:,} trained parameters.")
     progress = trainer.train()
     predicted = {name: trainer.predict(examples) for name, examples in prepared.evaluated.items()}
     metrics = {name: prepared.objective.metrics(*split) for name, split in predicted.items()}

@@ -132,7 +132,7 @@ def regression(finished: Path, folder: Path, tmp_path_factory: pytest.TempPathFa
     level = root.level
     root.addHandler(handler)
     root.setLevel(logging.INFO)
-    assert run_classification(options | {"output_dir": output, "num_train_epochs": 8}) == 0
+    assert run_classification(options | {"output_dir": output, "num_train_epochs": 8, "encoder_learning_rate": 0}) == 0
     root.removeHandler(handler)
     root.setLevel(level)
     return output, "\n".join(lines)
@@ -149,6 +149,9 @@ def test_numbers_are_learnt_by_a_new_head_on_a_saved_encoder(regression: tuple[P
     assert scores["mean_absolute_error"] < scores["constant_absolute_error"]
     assert "Regression: column 'score' holds numbers from 1.25 to 4.25." in logged
     assert "the head is a new one, for other labels" in logged
+    model = AutoModelForSequenceClassification.from_pretrained(output)
+    assert results["model"]["architectures"] == ["DSAForSequenceClassification"]
+    assert results["trained_parameters"] == sum(weight.numel() for weight in model.classifier.parameters())
     assert f"validation: Pearson {scores['pearson']:.3f}, Spearman {scores['spearman']:.3f}; mean absolute er" in logged
     before, after = (load_file(path / "model.safetensors") for path in (finished, output))
     table = "dsa.embed_tokens.weight"
@@ -171,7 +174,7 @@ def test_numbers_beyond_float32_stop_the_run_with_their_example(
 ) -> None:
     path, output = tmp_path / "train.csv", tmp_path / "run"
     path.write_text("text,label\n" + "we meet,1.5\nthey said,1e39\n" * 4)
-    options = {"train_file": path, "validation_file": path, "vectors": folder / "vectors.txt", "output_dir": output}
+    options = {"train_file": path, "validation_split": 2, "vectors": folder / "vectors.txt", "output_dir": output}
     sizes = {"setting": "dsa-small", "embedding_size": WIDTH, "problem_type": "regression"}
     assert run_classification({**QUICK, **sizes, **options}) == 2
     assert "nonfinite-step-1.json" in logged_error(caplog)
@@ -227,6 +230,7 @@ GOOD = "text,label\na b,x\nb c,y\na,x\nb,y\n"
         (GOOD, {"train_file": "none.csv"}, r"none\.csv, split 'train': there is no such file"),
         (GOOD, {**SAVED, "hidden_size": 7}, "dsa-mini-en has an encoder of other parts or sizes than --hidden_size 7"),
         ("text,label\n你好,x\n好你,y\n你,x\n", SAVED, "knows no word of 3 of 3 texts, such as '.*': train a --setting"),
+        (GOOD, {"encoder_learning_rate": 0}, "0 freezes the encoder of a saved model, and that of a setting would"),
         (GOOD, {"vectors": None}, "need word vectors: give --vectors"),
         (GOOD, {"metric_for_best_model": "spearman"}, "no metric 'spearman' to choose the best weights by: give one"),
         (GOOD.replace("y", "x"), {}, r"column 'label' holds only 'x': two or more classes are needed"),

@@ -94,7 +94,7 @@ def _p(value: float | None) -> str:
 def _randomise(differences: Scores) -> float:
     """How often so large a mean comes about where each example's two scores are swapped by chance. (examples,)"""
     differing = differences[differences != 0]  # swapping equal scores changes nothing
-    if not len(differing):
+    if len(differing) < 2:  # a single one is as far from 0 with its scores swapped
         return 1.0
     result: Any = stats.permutation_test(
         (differing,),

@@ -104,7 +104,7 @@ def test_every_input_gives_the_same_vectors(model: Path, lines: Path, expected: 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "int8"])
 @pytest.mark.parametrize("output", ["a.npy", "a"])
 def test_options_reach_the_vectors(model: Path, lines: Path, tmp_path: Path, output: str, dtype: str) -> None:
-    words = ["--batch_size", 7, "--shard_size", 50, "--normalize", "--dtype", dtype]
+    words = ["--batch_size", 7, "--normalize", "--dtype", dtype, *([] if ".npy" in output else ["--shard_size", 50])]
     assert run(lines, tmp_path / output, "--model", model, *words) == 0
     encoder = SentenceEncoder.from_pretrained(model)
     wanted = encoder.encode(SENTENCES, normalize=True, dtype=dtype)  # type: ignore[arg-type]
@@ -300,6 +300,8 @@ def test_array_is_not_for_several_processes(
     monkeypatch.setenv("WORLD_SIZE", "2")
     assert run(lines, tmp_path / "a.npy", "--model", model) == 2
     assert caplog.messages[-1].endswith("a.npy is one file, which 2 processes cannot write: give a folder.")
+    assert run(lines, tmp_path / "a.npy", "--model", model, "--shard_size", 5) == 2
+    assert caplog.messages[-1].endswith("a.npy is one file: leave --shard_size out, or give a folder.")
 
 
 @pytest.mark.parametrize(

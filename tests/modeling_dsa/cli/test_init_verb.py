@@ -45,9 +45,9 @@ def made(inputs: Inputs, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> Ma
 
 
 def init(output: Path, inputs: Inputs, *words: object, texts: bool = True) -> int:
-    vocabulary = ["--texts", inputs.texts] if texts else []
-    small = [] if "--config" in words else ["--config", inputs.config]
-    return main(["init", str(output), "--vectors", inputs.vectors, *vocabulary, *small, *map(str, words)])
+    usual = {"--vectors": inputs.vectors, "--texts": inputs.texts if texts else None, "--config": inputs.config}
+    rest = [word for name, value in usual.items() if value is not None and name not in words for word in (name, value)]
+    return main(["init", str(output), *rest, *map(str, words)])
 
 
 def config_of(folder: Path) -> DSAConfig:
@@ -222,13 +222,10 @@ def test_mistakes_of_init_are_clear(inputs: Inputs, tmp_path: Path, caplog: pyte
         (["--config", wrong], "cannot be loaded (kernel_sizes must be one or more odd numbers, got [2]): give a"),
         (["--config", tmp_path], f"{tmp_path} has no config.json: give the folder of a saved model."),
         (["--texts", tmp_path / "no.txt"], f"There is no file {tmp_path / 'no.txt'}: give files of texts."),
-        (["--texts", csv], f"{csv} has the columns id, text: say with --text_columns which hold the texts."),
-        (
-            ["--vectors", "teacher:x", "--frequency_weighting", 1, "--texts", csv, "--vectors", inputs.vectors],
-            "--frequ",
-        ),
+        (["--texts", csv], f"{csv} has the columns id, text: say with --text_column which hold the texts."),
+        (["--frequency_weighting", 1], "--frequency_weighting needs --vectors teacher:MODEL, and --texts to count"),
         (["--vectors", f"teacher:{tmp_path}"], f"The teacher {tmp_path} cannot be loaded ("),
-        (["--texts", csv, "--text_columns", "txt"], f"{csv} has no column 'txt': it has id, text."),
+        (["--texts", csv, "--text_column", "txt"], f"{csv} has no column 'txt': it has id, text."),
     ]
     for words, message in mistakes:
         assert init(output, inputs, *words) == 2

@@ -40,7 +40,7 @@ def test_help_needs_no_torch_and_the_rest_no_extra(tmp_path: Path) -> None:
     (tmp_path / "e.parquet").write_text("")
     files = [str(path) for path in sorted(tmp_path.iterdir())]
     model = save_system(tmp_path, "nli").folder
-    start = ["init", str(tmp_path / "out"), "--vectors", write_inputs(tmp_path).vectors, "--text_columns", "text"]
+    start = ["init", str(tmp_path / "out"), "--vectors", write_inputs(tmp_path).vectors, "--text_column", "text"]
     start += ["--config", "static-cnn-snli", "--texts"]
     runs = [
         [*start, *files],
@@ -72,6 +72,8 @@ def test_help_needs_no_torch_and_the_rest_no_extra(tmp_path: Path) -> None:
             "--seed: '-1' is no whole number from 0 to",
         ),
         (["init", "a", "--vectors", "v", "--texts", "t", "--head", "lm"], "argument --head: invalid choice: 'lm'"),
+        (["encode", "a", "b", "--model", "m", "--model", "n"], "error: --model is given twice: give it once."),
+        (["predict", "m", "a", "--labels", "b", "--labels", "c"], "--labels is given twice: give all its values behi"),
         (["explain"], "the following arguments are required: MODEL"),
     ],
 )
@@ -84,7 +86,7 @@ def test_mistakes_of_the_command_line_are_clear(
     first, second = capsys.readouterr().err.splitlines()
     assert first.startswith("error: ")
     assert message in first
-    assert re.fullmatch(r"See dsa( init| explain)? --help\.", second)
+    assert re.fullmatch(r"See dsa( init| encode| explain| predict)? --help\.", second)
 
 
 def test_version_and_help(capsys: pytest.CaptureFixture[str]) -> None:
@@ -96,3 +98,28 @@ def test_version_and_help(capsys: pytest.CaptureFixture[str]) -> None:
     assert said.startswith(f"dsa-transformers {version('dsa-transformers')}\n")
     assert "\nvocabulary:\n" in said
     assert "\nmodel:\n" in said
+
+
+def test_a_verb_that_cannot_be_imported_leaves_the_others(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    model = save_system(tmp_path, "nli").folder
+    installed = tmp_path / "other-1.0.dist-info"
+    installed.mkdir()
+    (installed / "METADATA").write_text("Name: other\nVersion: 1.0\n")
+    (installed / "entry_points.txt").write_text("[modeling_dsa.verbs]\ngone = not_there.verb\nhalf = half_verb\n")
+    (tmp_path / "half_verb.py").write_text("raise RuntimeError('two\\nlines')\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert main(["predict", str(model), "A man", "a man"]) == 0
+    assert json.loads(capsys.readouterr().out)["text_pair"] == "a man"
+    assert [record.getMessage() for record in caplog.records if record.name == "modeling_dsa.cli.main"] == [
+        f"There is no 'dsa {name}', as the entry point {value} cannot be imported ({reason}): "
+        "install its package again."
+        for name, value, reason in (
+            ("gone", "not_there.verb", "ModuleNotFoundError: No module named 'not_there'"),
+            ("half", "half_verb", "RuntimeError: two lines"),
+        )
+    ]

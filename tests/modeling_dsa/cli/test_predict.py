@@ -204,10 +204,18 @@ def test_mistakes_are_one_sentence_and_leave_nothing(
         ("vsam", [blank], "blank.txt, line 2: '' is no text to classify"),
         ("nli", [blank], "blank.txt, line 1: 'a' is no pair of texts, which the model reads: write the first text, a"),
         ("vsam", [empty], "empty.csv holds no text."),
-        ("vsam", [tmp_path / "none.csv"], f"There is no file {tmp_path / 'none.csv'}"),
+        ("vsam", [tmp_path / "none.csv"], f"There is no file {tmp_path / 'none.csv'}: check its name, or pipe it to"),
+        (
+            "vsam",
+            ["reviews.cvs"],
+            "There is no file reviews.cvs: check its name, or pipe it to `-` where it is a text.",
+        ),
+        ("vsam", [tmp_path / "reviews"], f"There is no file {tmp_path / 'reviews'}: check its name"),
+        ("vsam", ["s3://bucket/reviews"], "There is no file s3://bucket/reviews: check its name"),
         ("vsam", [tmp_path / "other.md"], "other.md has an unsupported extension: give .txt, "),
         ("vsam", [tmp_path], f"{tmp_path} "),
         ("encoder", ["a"], "encoder holds an encoder without a classifier: train one, give --labels"),
+        ("encoder", ["a", "--labels", "b", "b "], "The labels must be two or more different texts, not 'b', 'b '."),
         ("encoder", ["a", "--labels", "b"], "The labels must be two or more different texts, not 'b'."),
         ("encoder", ["a", "--labels", "b", "c", "--template", "d"], "The template 'd' has no {}"),
         ("nli", ["a", "b", "--template", "{}"], "--template describes labels: give --labels too."),
@@ -227,6 +235,9 @@ def test_mistakes_are_one_sentence_and_leave_nothing(
     assert "a.csv would hold jsonl, which its extension denies" in caplog.messages[-1]
     assert main(["predict", str(models / "vsam"), "m\udce4n"]) == 2  # a byte that is not UTF-8
     assert "'m\\udce4n' is no text in utf-8" in caplog.messages[-1]
+    inside = str(models / "vsam" / "answers.jsonl")
+    assert main(["predict", str(models / "vsam"), "a", "--output", inside]) == 2
+    assert caplog.messages[-1] == f"error: {inside} is in the model's folder: give another --output."
     for name in ("a.csv.gz", "a.parquet", str(models / "vsam" / "model.safetensors")):
         assert main(["predict", str(models / "vsam"), "a", "--output", name]) == 2
     assert sorted(tmp_path.iterdir()) == before

@@ -264,6 +264,7 @@ def test_nothing_is_read_ahead_of_a_window(tmp_path: Path) -> None:
         ("there.npy", "there.npy exists: give --overwrite to replace it, or another name."),
         ("folder.npy", "folder.npy is a folder: give the name of a file."),
         ("file", "file is a file: shards go to a folder, so give another name."),
+        ("model", "model holds a model: give another folder for the vectors."),
         ("full", "full is not empty and holds no vectors: give another folder, or --overwrite."),
     ],
 )
@@ -271,6 +272,8 @@ def test_outputs_that_cannot_be_written(tmp_path: Path, name: str, message: str)
     (tmp_path / "there.npy").write_text("")
     (tmp_path / "folder.npy").mkdir()
     (tmp_path / "file").write_text("")
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "config.json").write_text('{"model_type": "dsa"}')
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "thesis.tex").write_text("")
     with pytest.raises(ValueError, match=re.escape(message)):

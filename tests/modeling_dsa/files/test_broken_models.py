@@ -77,7 +77,7 @@ DAMAGES: dict[str, tuple[Callable[[Path], None], str]] = {
     ),
     "other shape": (
         lambda folder: change_weights(folder, lambda weights: weights.update({WEIGHT: weights[WEIGHT][1:].clone()})),
-        "ignore_mismatched_sizes",
+        "weights have other shapes than its config says|ignore_mismatched_sizes",
     ),
     "more words than memory": (
         lambda folder: change_config(folder, vocab_size=10**10),

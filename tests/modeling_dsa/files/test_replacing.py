@@ -61,6 +61,16 @@ def test_a_folder_is_filled_at_once_or_not(tmp_path: Path) -> None:
     assert names(tmp_path) == ["model"]
 
 
+def test_the_current_folder_is_filled_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    for folder in (Path(), Path("..")):
+        with filled_folder(folder) as beside:
+            (beside / "figures").touch()
+    assert names(tmp_path) == ["figures", "here"]
+    assert names(tmp_path / "here") == ["figures"]
+
+
 def test_what_a_killed_process_left_is_removed_and_a_running_ones_is_not(tmp_path: Path) -> None:
     killed = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, text=True)
     left = tmp_path / f".unfinished-{socket.gethostname()}-{killed.stdout.strip()}-model"

@@ -67,9 +67,9 @@ def test_csv_field_has_any_length(tmp_path: Path) -> None:
         ("a.json", '[{"text": "a"}, 5]', ["text"], "a.json, row 2 is no JSON object but 5"),
         ("a.jsonl", '{"text": "a"}\n{"id": 1, "t": 2}', ["text"], "line 2 has no column 'text': it has id, t."),
         ("a.jsonl", '{"text": 5}', ["text"], "a.jsonl, line 1: 5 is no text"),
-        ("a.jsonl", '{"id": 5, "text": "a"}', [], "a.jsonl has the columns id, text: say with --text_columns"),
+        ("a.jsonl", '{"id": 5, "text": "a"}', [], "a.jsonl has the columns id, text: say with --text_column"),
         ("a.csv", "id,text\n1,a\n", ["id", "txt"], "a.csv has no column 'txt': it has id, text."),
-        ("a.csv", "id,text\n1,a\n", [], "a.csv has the columns id, text: say with --text_columns"),
+        ("a.csv", "id,text\n1,a\n", [], "a.csv has the columns id, text: say with --text_column"),
         ("a.csv", "id,text\n1,a\n1,b,c\n", ["text"], "a.csv, line 3 has 3 fields, but the header 2"),
         ("a.csv", 'id,text\n1,"a\n', ["text"], "a.csv, line 2 is broken (unexpected end of data)"),
         ("a.tsv", "id\ttext\n1\ta\tb\n", ["text"], "a.tsv, line 2 has 3 fields, but the header 2"),
@@ -219,3 +219,17 @@ def test_what_else_a_parquet_schema_says_changes_no_text(
     pyarrow.parquet.write_table(table, "a.parquet", store_schema=False)
     assert [row["text"] for _, row in read_rows(Path("a.parquet"))] == ["A man", "A dog"]
     assert [path.name for path in tmp_path.iterdir()] == ["a.parquet"]
+
+
+def test_a_row_in_an_open_quotation_is_told_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text('text,score\n"Well, it is\n1,000, or so\nmore",1\n')
+    assert len(list(read_rows(path))) == 1
+    assert not caplog.messages
+    path.write_text('text,score\n"open,1\nb,2\nc",3\n')
+    for _ in range(2):
+        assert len(list(read_rows(path))) == 1
+    (message,) = caplog.messages
+    assert message.startswith(
+        f"{path}, line 4: a field of several lines holds 'open,1', which looks like a row of its own"
+    )

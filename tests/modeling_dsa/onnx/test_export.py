@@ -26,11 +26,13 @@ from torch import Tensor, nn
 
 from modeling_dsa import DSAForNLI, DSAForSequenceClassification, DSAPreTrainedModel
 from modeling_dsa.cli.main import main
+from modeling_dsa.encoders_dsa import ENCODERS, NoEncoder
 from modeling_dsa.onnx import quantization
 from modeling_dsa.onnx.export import export_onnx
-from modeling_dsa.onnx.layers import LAID_OUT_POOLINGS, ONNX_ENCODERS, PACKED_ENCODERS
+from modeling_dsa.onnx.layers import ONNX_ENCODERS
 from modeling_dsa.onnx.weights import weights_hash
 from modeling_dsa.packing_dsa import Packing
+from modeling_dsa.poolings_dsa import POOLINGS
 
 SYSTEMS: dict[str, dict[str, Any]] = {
     "dynamic": {},
@@ -135,7 +137,9 @@ def test_every_system(system: str, per_row: int, tmp_path: Path) -> None:
     model = model_of(system, per_row=per_row)
     second = ["second_pooler_output"] if per_row == 2 else []
     config = model.config
-    has_attention = config.encoder in PACKED_ENCODERS and config.pooling in LAID_OUT_POOLINGS
+    encoder, pooling = ENCODERS[config.encoder], POOLINGS[config.pooling]
+    in_rectangles = encoder.takes_rectangle_packing and pooling.takes_rectangle_packing
+    has_attention = in_rectangles and not pooling.attention_is_extra
     (file,) = export_onnx(model, tmp_path)
     assert_equal(file, model, ["logits", "pooler_output", *second, *(["attention"] if has_attention else [])])
 
@@ -205,7 +209,7 @@ class NextWord(nn.Module):
 
 
 def test_a_file_that_is_not_equal_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(ONNX_ENCODERS, "none", NextWord)
+    monkeypatch.setitem(ONNX_ENCODERS, NoEncoder, NextWord)
     with pytest.raises(ValueError, match=r"not equal to the model: logits differs by .* for a batch of .* not kept"):
         export_onnx(model_of("no encoder", pooling="mean"), tmp_path)
     assert list(tmp_path.iterdir()) == []

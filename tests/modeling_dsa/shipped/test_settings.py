@@ -115,7 +115,7 @@ def test_values_are_texts_for_the_options_types(tmp_path: Path) -> None:
         (b"learning_rate: \xff\n", "is not valid YAML"),
         (b"- a\n- b\n", "must map option names to values"),
         (b"", "must map option names to values"),
-        (b"a: {b: 1}\n", "must map option names to values"),
+        (b"a: {b: 1}\n", "a must be a value or a list of values, got {'b': '1'}"),
         (b"a: 1\nb: 2\na: 3\n", "is not valid YAML: 'a' stands twice"),
         (b"a: " + b"[" * 3000, "is nested too deeply"),
     ],

@@ -186,6 +186,7 @@ BROKEN: dict[str, tuple[bytes, list[str] | None, str]] = {
         None,
         r" ends after 2 rows where its header \(line 1\) says 1,000: ",
     ),
+    "more rows": (b"1 2\na 1 2\nb 3 4\n", None, r" has 2 rows where its header \(line 1\) says 1: "),
     "no text row": (b"2 2\na x y\nb z z\n", None, ", line 2: 'x' is not a number"),
     "empty": (b"", None, " is empty"),
     "blank": (b" \n\r\n", None, " is empty"),

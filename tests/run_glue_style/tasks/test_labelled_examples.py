@@ -104,7 +104,7 @@ def test_splits_keep_their_names_and_the_dropped_rows_are_logged(
             splits = load_files(files, NLI)
         assert {name: len(split) for name, split in splits.items()} == {"train": 3, "validation_matched": 2}
         assert "split 'train': 1 of 4 rows dropped, without a label" in caplog.text
-        assert "split 'validation_matched': 0 of 2 rows dropped, without a label" in caplog.text
+        assert "validation_matched" not in caplog.text
 
 
 def test_short_column_names_numbers_and_untidy_labels(tmp_path: Path) -> None:
@@ -171,6 +171,7 @@ GOOD = '{"premise": "a", "hypothesis": "b", "label": 0}\n'
         ("a.csv", HEADER + "a,b,0\na,b,maybe\n", r"a\.csv, line 3: the label 'maybe' is unknown; it must be one of"),
         ("a.csv", HEADER + "a,b,3\n", r"line 2: the label '3' is unknown"),
         ("a.jsonl", GOOD + GOOD.replace("0", "null"), r"a\.jsonl, line 2: the label None is unknown"),
+        ("a.csv", HEADER + "a,b,0\n" + HEADER, r"a\.csv, line 3 repeats the names of the columns, as joined files do"),
         ("a.csv", "premise,label\na,0\n", r"a\.csv, line 2: there is no column sentence2 or hypothesis, only premise"),
         (
             "a.txt",
@@ -188,9 +189,9 @@ GOOD = '{"premise": "a", "hypothesis": "b", "label": 0}\n'
         (
             "a.csv",
             HEADER + '"a,b,0\nc,d,neutral\ne",f,0\n',
-            r"a\.csv, line 4: the premise holds what .* 'a,b,0': close",
+            r"a\.csv, line 4: a text holds what .* 'a,b,0': close",
         ),
-        ("a.csv", HEADER + 'a,"b\nc,d,neutral\ne",0\n', r"line 4: the hypothesis holds .*, 'c,d,neutral': close"),
+        ("a.csv", HEADER + 'a,"b\nc,d,neutral\ne",0\n', r"line 4: a text holds .*, 'c,d,neutral': close"),
         ("a.tsv", b"label\tpremise\thypothesis\n0\ta\xff\tb\n", r"a\.tsv, line 2 is not UTF-8: save it as UTF-8"),
         ("a.jsonl", "", r"a\.jsonl: the file holds no rows"),
         ("a.csv", HEADER, r"a\.csv: the file holds no rows"),

@@ -81,6 +81,17 @@ def test_setting_brings_its_recipe_and_another_can_take_its_place(write_recipe: 
     assert recipe == TrainingRecipe(schedule="constant")
 
 
+def test_a_setting_or_model_of_a_recipe_takes_the_place_of_the_default(write_recipe: WriteRecipe) -> None:
+    def model(content: str) -> ModelArguments:
+        found = parse_arguments([TaskArguments], "", ["--recipe", str(write_recipe(content))], "dsa-small")[1]
+        assert isinstance(found, ModelArguments)
+        return found
+
+    assert model("seed: 1").setting == "dsa-small"
+    assert model("setting: dsa-single-snli").setting == "dsa-single-snli"
+    assert model("model_name_or_path: x") == ModelArguments(model_name_or_path="x")
+
+
 @pytest.mark.parametrize("in_recipe", [True, False])
 def test_texts_that_a_setting_caps_can_be_read_in_full(in_recipe: bool, write_recipe: WriteRecipe) -> None:
     capped = setting_folder("dsa-single-fnc1")
@@ -89,7 +100,9 @@ def test_texts_that_a_setting_caps_can_be_read_in_full(in_recipe: bool, write_re
     overrides = parse("--setting", "dsa-single-fnc1", *own)[4]
     assert overrides == {"max_sentence_tokens": None}
     assert DSAConfig.from_pretrained(capped, **overrides).max_sentence_tokens is None
-    assert parse("--setting", "dsa-single-fnc1", *own, "--max_sentence_tokens", "7")[4] == {"max_sentence_tokens": 7}
+    if in_recipe:
+        of_command_line = parse("--setting", "dsa-single-fnc1", *own, "--max_sentence_tokens", "7")[4]
+        assert of_command_line == {"max_sentence_tokens": 7}
 
 
 def test_null_stands_for_what_is_not_given(write_recipe: WriteRecipe) -> None:
@@ -164,6 +177,8 @@ def test_help_is_grouped_and_has_every_option(
         (["--optimizer", "lion"], "--optimizer.*invalid choice: 'lion'.*adadelta"),
         (["--vocab_size", "5"], "no option '--vocab_size'"),
         (["--setting", "dsa-single-sni"], "no setting 'dsa-single-sni'. Did you mean 'dsa-single-snli'"),
+        (["--seed", "1", "--seed=2"], "--seed is given twice: give it once"),
+        (["--kernel_sizes", "1", "--kernel-sizes", "3"], "--kernel_sizes is given twice: give all its values behind"),
         (["--setting", "zzz"], "no setting 'zzz'. There are: "),
         (["--recipe", "zzz"], "no recipe 'zzz'"),
         (["--setting", "dsa-single-snli", "--model_name_or_path", "x"], "either --setting or --model_name_or_path"),
@@ -196,9 +211,10 @@ def test_mistake_is_one_sentence(capsys: pytest.CaptureFixture[str], words: list
         ("learning_rte: 1", r"no option '--learning_rte'\. Did you mean '--learning_rate'\?"),
         ("learn: 1", "no option '--learn'"),
         ("help: true", "no option '--help'"),
-        ("recipe: other", "no option '--recipe'"),
+        ("recipe: other", "a recipe cannot name another one: leave 'recipe' out"),
+        ("learning_rate: [1, 2]", "learning_rate must be one value, got 2"),
+        ("learning_rate: {a: 1}", "learning_rate must be a value or a list of values, got {'a': '1'}"),
         ("learning_rate: high", "invalid float value: 'high'"),
-        ("learning_rate: [1, 2]", "no option '2'"),
         ("schedule: plateu", "invalid choice: 'plateu'"),
         ("learning_rate: null", "learning_rate must have a value, got null"),
         ("pooling: null", "pooling must have a value, got null"),

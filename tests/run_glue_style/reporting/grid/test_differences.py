@@ -59,3 +59,9 @@ def test_rows_that_are_equal_do_not_differ() -> None:
     scores = np.random.default_rng(0).random((2, 50)) < 0.5
     found = compared(scores, scores)
     assert (found.mean, found.interval, found.p_examples, found.p_seeds) == (0, (0, 0), 1, None)
+
+
+def test_one_example_that_differs_says_nothing() -> None:
+    found = difference({0: 0.75}, {0: 0.5}, {0: np.array([1.0, 1, 1, 0])}, {0: np.array([0.0, 1, 1, 0])})
+    assert found is not None
+    assert found.p_examples == 1

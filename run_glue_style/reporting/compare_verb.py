@@ -15,7 +15,7 @@ from modeling_dsa.files.replacing import filled_folder
 from modeling_dsa.files.standard_output import standard_output
 
 if TYPE_CHECKING:
-    from .reporting.run_comparison import ComparedRow, Differing
+    from .run_comparison import ComparedRow, Differing
 
 logger = logging.getLogger(__name__)
 
@@ -56,8 +56,8 @@ def run(arguments: argparse.Namespace) -> int:
         OSError: A file is missing or cannot be written.
     """
     with optional_packages("Comparing", "train", "matplotlib", "pandas", "pyarrow", "accelerate", "datasets", "scipy"):
-        from .reporting.pictures import save_picture
-        from .reporting.run_comparison import classify_examples, compare_table, draw_curves, read_runs
+        from .pictures import save_picture
+        from .run_comparison import classify_examples, compare_table, draw_curves, read_runs
 
     rows = read_runs(arguments.runs)
     metrics = arguments.metric or [metric for metric in METRICS if any(row.values(metric) for row in rows)]
