@@ -11,7 +11,7 @@ from modeling_dsa.batching_dsa import replace_surrogates
 from modeling_dsa.files.loading import load_model_and_tokenizer
 from modeling_dsa.files.optional_packages import optional_packages
 from modeling_dsa.files.replacing import replaced_file
-from modeling_dsa.files.shown_paths import without_folders
+from modeling_dsa.files.shown_paths import last_part, without_folders
 from modeling_dsa.modeling_dsa import DSAForSequenceClassification
 
 from .attention import Scores, TextAttention, read_attention
@@ -65,7 +65,9 @@ class Explanation:
             raise ValueError(f"{path}: explanations are written as {', '.join(EXTENSIONS)}: give another name.")
         if path.suffix.lower() == ".html":
             with replaced_file(path) as beside:
-                beside.write_text(explanation_page(self.model, self.texts, self.scores), encoding="utf-8", newline="")
+                beside.write_text(
+                    explanation_page(last_part(self.model), self.texts, self.scores), encoding="utf-8", newline=""
+                )
             return path
         with optional_packages("Drawing", "train", "matplotlib"):
             from .drawing import draw_attention, drawn_sentences

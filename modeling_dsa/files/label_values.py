@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 
 _LONGEST_INTEGER = 300  # digits; a float holds no more
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
 
 
 def plain_label(value: object, location: str) -> bool | int | float | str | None:

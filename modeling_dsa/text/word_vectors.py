@@ -39,7 +39,7 @@ logger = logging.getLogger(__name__)
 _CHUNK = 1 << 18  # bytes read at once (larger ones leave the processor's cache), and the longest row of a text file
 _SAMPLE = 100  # rows that decide the dimension of a file without a header
 _HEADER = re.compile(rb"(\d{1,12}) (\d{1,9})[ \r]*")
-_NUMBER = re.compile(rb"[-+]?(?:(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?|nan|inf(?:inity)?)", re.IGNORECASE)
+_NUMBER = re.compile(rb"[-+]?(?:(?:\d+(?:\.\d*)?|\.\d+)(?:e[-+]?\d+)?|nan|inf(?:inity)?)", re.IGNORECASE)
 _FRACTION = re.compile(rb"[-+]?\d*\.\d+(?:e[-+]?\d+)?", re.IGNORECASE)
 _NOT_TEXT = re.compile(rb"[^\t\n\r -~]")
 

@@ -136,7 +136,7 @@ def type_texts(page: Page, texts: tuple[str, ...]) -> None:
             expect(page.locator("html")).not_to_have_attribute("data-answers", before, timeout=PATIENCE)
 
 
-def run(model: OnnxModel, texts: tuple[str, ...]) -> dict[str, npt.NDArray[Any]]:
+def run(model: OnnxModel, texts: tuple[str] | tuple[str, str]) -> dict[str, npt.NDArray[Any]]:
     """The outputs for one text or pair."""
     part = model.tokenizer.encode(*texts)
     inputs = {"input_ids": part.ids, "attention_mask": part.attention_mask, "token_type_ids": part.type_ids}
