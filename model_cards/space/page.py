@@ -131,7 +131,10 @@ class Page:
     def _follow(self, event: Any) -> Any:
         """After the texts are known: each model's answer, and what is near."""
         first = self._panels[0]
-        ways: Any = ((self.answer, [], []), (self.answer_other, [first.reading, first.chosen], [first.attention]))
+        ways: tuple[tuple[Any, list[Any], list[Any]], ...] = (
+            (self.answer, [], []),
+            (self.answer_other, [first.reading, first.chosen], [first.attention]),
+        )
         for panel, dropdown, (respond, others, redrawn) in zip(
             self._panels, (self._model, self._other), ways, strict=True
         ):

@@ -107,7 +107,7 @@ def explain(
     if text_pair is not None and not pairs:
         raise ValueError("This model reads single sentences, but two were given: leave out the second.")
     is_classifier = isinstance(model, DSAForSequenceClassification)
-    if is_classifier and pairs and text_pair is None and not _holds_pair(tokenizer, text):
+    if is_classifier and pairs and text_pair is None and _is_single(tokenizer, text):
         raise ValueError("This model classifies pairs of sentences, but one was given: give the second too.")
     read, scores = read_attention(model, tokenizer, text, text_pair, samples=SAMPLES)
     for part in read:
@@ -119,6 +119,7 @@ def explain(
     return Explanation(without_folders(str(model.name_or_path)), dict(zip(names, read, strict=True)), scores)
 
 
-def _holds_pair(tokenizer: PreTrainedTokenizerBase, text: str) -> bool:
-    """Whether a text is a pair, written as `A [SEP] B`."""
-    return tokenizer.sep_token_id in tokenizer(replace_surrogates(text))["input_ids"]
+def _is_single(tokenizer: PreTrainedTokenizerBase, text: str) -> bool:
+    """Whether a text has tokens and is no pair, written as `A [SEP] B`."""
+    ids = tokenizer(replace_surrogates(text))["input_ids"]
+    return bool(ids) and tokenizer.sep_token_id not in ids

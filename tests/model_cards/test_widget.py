@@ -136,9 +136,9 @@ def type_texts(page: Page, texts: tuple[str, ...]) -> None:
             expect(page.locator("html")).not_to_have_attribute("data-answers", before, timeout=PATIENCE)
 
 
-def run(model: OnnxModel, texts: tuple[str] | tuple[str, str]) -> dict[str, npt.NDArray[Any]]:
+def run(model: OnnxModel, text: str, pair: str | None = None) -> dict[str, npt.NDArray[Any]]:
     """The outputs for one text or pair."""
-    part = model.tokenizer.encode(*texts)
+    part = model.tokenizer.encode(text, pair)
     inputs = {"input_ids": part.ids, "attention_mask": part.attention_mask, "token_type_ids": part.type_ids}
     names = [output.name for output in model.session.get_outputs()]
     return dict(
@@ -199,7 +199,7 @@ def test_a_classifiers_page_answers_as_onnxruntime_does_and_without_a_connection
         shipped = pq.read_table(SAMPLE_FILES["validation"]).slice(0, 8)
         for texts in (*zip(*(shipped[name].to_pylist() for name in ("premise", "hypothesis")), strict=True), *PAIRS):
             type_texts(page, texts)
-            wanted = run(model, texts)
+            wanted = run(model, *texts)
             scores = dict(zip(model.labels, logits_to_scores(wanted["logits"], "softmax")[0], strict=True))
             labels = page.locator("[data-label]").evaluate_all("found => found.map(one => one.dataset.label)")
             assert labels == sorted(scores, key=lambda label: -scores[label])
@@ -265,7 +265,7 @@ def test_an_encoders_page_shows_how_near_two_texts_are(widget: Path, browser: Br
             one = page.locator(f"#sentences > :nth-child({number})")
             assert one.locator("bdi").all_text_contents() == [text[start:end] for start, end in words.offsets]
             assert one.locator("li.unknown").count() == words.known.count(False)
-            expected = sum_pieces(run(model, (text,))["attention"][0], words.tokens).mean(0)
+            expected = sum_pieces(run(model, text)["attention"][0], words.tokens).mean(0)
             np.testing.assert_allclose(
                 numbers(page, f"#sentences > :nth-child({number}) li", "weight"), expected, atol=SAME
             )

@@ -26,7 +26,9 @@ def test_it_is_shown_here_or_written_to_files(
 ) -> None:
     call = ["explain", str(models / "nli"), "A man sleeps.", "The zqxv"]
     assert main(call) == 0
-    assert re.search(r"Second sentence, routing iteration 2 of 2\nhead 1 The:\d+% zqxv:\d+%\s", capsys.readouterr().out)
+    assert re.search(
+        r"Second sentence, routing iteration 2 of 2\nhead 1 The:\d+% zqxv:\d+%\*\s", capsys.readouterr().out
+    )
     svg, html = tmp_path / "new" / "a.svg", tmp_path / "a.html"
     assert main([*call, "--output", str(svg), str(html)]) == 0
     assert capsys.readouterr().out == ""
