@@ -124,7 +124,7 @@ def _open(path: Path) -> NDArray[Any]:
         array: NDArray[Any] = np.load(path, mmap_mode="r")
     except Exception as error:  # numpy reads the header as Python, and fails in as many ways
         raise ValueError(
-            f"{path} is no .npy file of vectors ({one_line(error)}): write or download it again."
+            f"{path} is no .npy file of vectors ({one_line(error):.300}): write or download it again."
         ) from error
     if array.ndim != 2 or not len(array) or not np.issubdtype(array.dtype, np.floating):
         raise ValueError(
