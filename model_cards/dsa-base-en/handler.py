@@ -89,6 +89,8 @@ class EndpointHandler:
                     f"The {name} of the input at index {index} is {found}: give a text of up to {LONGEST_TEXT:,} "
                     "characters."
                 )
+            if not is_embedding and not part.strip():
+                raise ValueError(f"The {name} of the input at index {index} is empty: give a text to classify.")
         if is_embedding:
             return parts["text"]
         pipe: Any = self.pipelines[task]

@@ -31,7 +31,7 @@ from modeling_dsa.files.pictures import (
 )
 from modeling_dsa.files.replacing import replaced_file
 
-from .attention import TextAttention
+from .attention import TextAttention, decimals
 from .words import has_direction, runs_right_to_left
 
 _BOX = "□"
@@ -249,7 +249,7 @@ def _draw_box(
 
 def _numbers(sentence: DrawnSentence, scale: Normalize) -> list[list[str]]:
     """What stands under each box, for each line of weights."""
-    shown = ".2f" if scale(0.1) < 1 else ".3f"  # many words share little each
+    shown = f".{decimals(scale.vmax or 0)}f"
     if sentence.spread is None:
         return [[format(weight, shown) for weight in weights] for weights in sentence.weights]
     return [

@@ -86,6 +86,7 @@ BAD_REQUESTS: list[tuple[Any, str]] = [
     (only(5), "The input at index 0 is 5: give a text"),
     (only([PAIRS[0], None]), "The input at index 1 is None: give a text"),
     (only([PAIRS[0], [["a"]]]), r"The input at index 1 is \[\['a'\]\]"),
+    (only({"text": "a", "text_pair": " "}), "The text_pair of the input at index 0 is empty: give a text to classify"),
     (only({"text": "a", "text_pair": 5}), "The text_pair of the input at index 0 is 5"),
     (only({"text": "a", "label": "b"}), "The input at index 0 is {'text': 'a', 'label': 'b'}"),
     (only("One sentence alone."), "is one text, and the model reads pairs"),
