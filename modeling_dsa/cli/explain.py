@@ -3,6 +3,7 @@
 import argparse
 import itertools
 import logging
+import os
 from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from modeling_dsa.batching_dsa import Text
 
 logger = logging.getLogger(__name__)
+
+_LONGEST_NAME = 255  # bytes; of a longer one systems know without looking that there is no such file
 
 EXAMPLES = 500
 
@@ -130,6 +133,9 @@ def _explain_text(arguments: argparse.Namespace) -> int:
     from modeling_dsa.explanation.explain import EXTENSIONS, explain
 
     _check_extensions(arguments.output, EXTENSIONS)
+    for text in (arguments.text, arguments.text_pair):
+        if text is not None and len(os.fsencode(text)) <= _LONGEST_NAME and Path(text).is_file():
+            raise ValueError(f"{text} is a file, and one text is explained: --heads and --faithfulness read files.")
     read_config(arguments.model)
     explanation = explain(arguments.model, arguments.text, arguments.text_pair)
     if not arguments.output:

@@ -36,7 +36,7 @@ class TeacherVectors:
             FileNotFoundError: One is missing.
             ValueError: One is broken, holds no vectors, or vectors of another width than the others.
         """
-        self._shards = [_open(path) for path in paths]
+        self._paths, self._shards = paths, [_open(path) for path in paths]
         self.width = self._shards[0].shape[1]
         for path, shard in zip(paths, self._shards, strict=True):
             if shard.shape[1] != self.width:
@@ -51,14 +51,23 @@ class TeacherVectors:
         return int(self._ends[-1])
 
     def take(self, rows: NDArray[np.int64]) -> NDArray[np.float32]:
-        """The vectors of these rows. (...) -> (..., width)"""
+        """The vectors of these rows. (...) -> (..., width)
+
+        Raises:
+            ValueError: One of them is not finite.
+        """
         flat = rows.ravel()
         taken = np.empty((len(flat), self.width), np.float32)
         shard_of = np.searchsorted(self._ends, flat, "right")  # (rows,)
         for number in np.unique(shard_of):
             chosen = np.flatnonzero(shard_of == number)
             shard = self._shards[number]
-            taken[chosen] = shard[flat[chosen] - (self._ends[number] - len(shard))]
+            in_shard = flat[chosen] - (self._ends[number] - len(shard))
+            taken[chosen] = shard[in_shard]
+            finite = np.isfinite(taken[chosen]).all(axis=1)  # (rows,)
+            if not finite.all():
+                row = in_shard[finite.argmin()] + 1
+                raise ValueError(f"{self._paths[number]}, row {row:,} is not finite: make these vectors again.")
         return taken.reshape(*rows.shape, self.width)
 
 

@@ -138,6 +138,10 @@ def test_mistakes_are_clear(models: Path, tmp_path: Path, caplog: pytest.LogCapt
     picture = tmp_path / "a.png"
     mistakes: list[tuple[Sequence[object], str]] = [
         ([models / "nli", ""], "There is no token in the sentence ''"),
+        (
+            [models / "nli", models / "nli" / "config.json", "b"],
+            "config.json is a file, and one text is explained: --he",
+        ),
         ([models / "nli", "A man"], "This model classifies pairs of sentences, but one was given"),
         ([broken["tokenizer.json"], "A", "b"], ": the tokenizer cannot be loaded ("),
         ([broken["model.safetensors"], "A", "b"], ": the model cannot be loaded ("),

@@ -61,3 +61,16 @@ def test_what_holds_no_vectors_is_refused(shards: tuple[Path, np.ndarray], tmp_p
         open_vectors(folder)
     with pytest.raises(FileNotFoundError, match="There is no file"):
         open_vectors(tmp_path / "missing.npy")
+
+
+def test_vectors_that_are_not_finite_or_in_a_doubtful_order_are_refused(tmp_path: Path) -> None:
+    for name, rows in (("a1", 2), ("a2", 3), ("a10", 4)):
+        np.save(tmp_path / f"{name}.npy", np.ones((rows, 2), np.float32))
+    with pytest.raises(ValueError, match=r"such as a10\.npy before a2\.npy: give all numbers as many digits"):
+        open_vectors(tmp_path)
+    (tmp_path / "a10.npy").unlink()
+    np.save(tmp_path / "a2.npy", np.array([[1, 2], [3, np.nan]], np.float32))
+    vectors = open_vectors(tmp_path)
+    assert vectors.take(np.array([0, 2])).shape == (2, 2)
+    with pytest.raises(ValueError, match=r"a2\.npy, row 2 is not finite"):
+        vectors.take(np.array([0, 3]))
