@@ -230,6 +230,8 @@ GOOD = "text,label\na b,x\nb c,y\na,x\nb,y\n"
         (GOOD, {"train_file": "none.csv"}, r"none\.csv, split 'train': there is no such file"),
         (GOOD, {**SAVED, "hidden_size": 7}, "dsa-mini-en has an encoder of other parts or sizes than --hidden_size 7"),
         ("text,label\n你好,x\n好你,y\n你,x\n", SAVED, "knows no word of 3 of 3 texts, such as '.*': train a --setting"),
+        (GOOD, {"validation_file": "train.csv", "validation_split": None}, "split 'validation' is the training data"),
+        (GOOD, {"max_train_samples": 1}, "All 1 training examples are '.': give examples of two classes or more"),
         (GOOD, {"encoder_learning_rate": 0}, "0 freezes the encoder of a saved model, and that of a setting would"),
         (GOOD, {"vectors": None}, "need word vectors: give --vectors"),
         (GOOD, {"metric_for_best_model": "spearman"}, "no metric 'spearman' to choose the best weights by: give one"),
@@ -258,3 +260,13 @@ def test_mistake_is_one_sentence(
     assert run_classification(QUICK | options | changes) == 2
     assert re.search(message, logged_error(caplog))
     assert not (tmp_path / "run").exists()
+
+
+def test_a_folder_with_something_else_is_not_overwritten(
+    tmp_path: Path, folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "README.md").write_text("my notes")
+    options = {"train_file": folder / "train.jsonl", "validation_split": 0.2, "vectors": folder / "vectors.txt"}
+    assert run_classification(QUICK | options | {"output_dir": tmp_path}) == 2
+    assert f"{tmp_path} holds README.md, but no run that could go on: give another" in logged_error(caplog)
+    assert (tmp_path / "README.md").read_text() == "my notes"
