@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from modeling_dsa.files.loading import load_model_and_tokenizer, load_part
-from modeling_dsa.files.model_folder import holds_model, read_config
+from modeling_dsa.files.model_folder import read_config
 from modeling_dsa.files.replacing import replaced_file
 from modeling_dsa.files.standard_output import standard_output
 
@@ -78,7 +78,7 @@ def run(arguments: argparse.Namespace) -> int:
     output_format = _output_format(output, arguments.format)
     if output is not None and output.exists() and Path(arguments.input).exists() and output.samefile(arguments.input):
         raise ValueError(f"{output} is the input: give another --output.")
-    if output is not None and holds_model(output.parent) and output.resolve().parent == Path(arguments.model).resolve():
+    if output is not None and output.resolve().parent == Path(arguments.model).resolve():
         raise ValueError(f"{output} is in the model's folder: give another --output.")
     if arguments.template is not None and not arguments.labels:
         raise ValueError("--template describes labels: give --labels too.")

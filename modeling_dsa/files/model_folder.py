@@ -41,6 +41,8 @@ def read_config(source: str | PathLike[str]) -> dict[str, Any]:
 
 def holds_model(folder: Path) -> bool:
     """Whether a folder here holds a model of this family."""
+    if not folder.is_dir():  # or it would be looked for on the Hub
+        return False
     try:
         read_config(folder)
     except (OSError, ValueError):

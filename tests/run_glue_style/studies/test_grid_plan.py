@@ -63,5 +63,6 @@ def test_mistakes_are_told_before_training(tmp_path: Path, old: str, new: str, o
 @pytest.mark.parametrize("name", sorted(path.stem for path in (CONFIGURATION / "grids").glob("*.yaml")))
 def test_grids_that_ship_can_be_run(tmp_path: Path, name: str) -> None:
     grid = read_grid(CONFIGURATION / "grids" / f"{name}.yaml")
-    runs = plan_grid(grid, [], grid.seeds, tmp_path, DATA[grid.script])
+    data = ["--data_dir", "d"] if name == "fnc1-distilled" else DATA[grid.script]  # its models have their word vectors
+    runs = plan_grid(grid, [], grid.seeds, tmp_path, data)
     assert len(runs) == len(grid.rows) * len(grid.seeds)
