@@ -96,10 +96,11 @@ def load_tokenizer(source: str | Path, config: "DSAConfig", *, trusted: bool = F
 def _try_out(source: str | Path, tokenizer: "PreTrainedTokenizerBase") -> None:
     """Refuse a tokenizer whose parts do not fit together, which comes to light with the first texts."""
     try:
-        tokenizer.backend_tokenizer.encode("a")
-        tokenizer.backend_tokenizer.encode("a", "a")
+        tokenizer("a")
+        tokenizer("a", "a")
     except BaseException as error:
-        if type(error).__name__ != "PanicException":  # of Rust code, which cannot be imported and is no Exception
+        # PanicException is Rust code's; it cannot be imported, and is no Exception.
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
             raise
         raise ValueError(
             f"{source}: the tokenizer does not work ({error!s:.300}): save or download the model again."
