@@ -12,7 +12,7 @@ from modeling_dsa.shipped.settings import suggestion
 from run_glue_style.reporting.grid.definition import BASE, Grid, Row
 from run_glue_style.training.entry import CheckedRun
 
-from .runs import PlannedRun, as_arguments, refuse_other_options
+from .runs import PlannedRun, as_arguments, given_options, refuse_other_options
 
 _SCORES = ("--save_example_scores", "true")
 
@@ -38,7 +38,7 @@ def plan_grid(
     for name in rows:
         if name not in grid.rows:
             raise ValueError(f"{grid.path} has no row '{name}'. {suggestion(name, grid.rows)}")
-    given = {option[2:].split("=")[0] for option in options if option.startswith("--")}
+    given = given_options(options)
     base, chosen = grid.rows[BASE].options, [row for row in grid.rows.values() if not rows or row.name in rows]
     for row in chosen:
         for name in sorted(given & row.options.keys()):

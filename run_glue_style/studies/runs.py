@@ -94,6 +94,11 @@ def refuse_other_options(run: PlannedRun) -> None:
                 )
 
 
+def given_options(arguments: Sequence[str]) -> set[str]:
+    """The names of the options in a command line, which take the place of a study's own."""
+    return {argument[2:].split("=")[0] for argument in arguments if argument.startswith("--")}
+
+
 def as_arguments(options: Mapping[str, str | int | list[str]]) -> list[str]:
     """Options as a command line."""
     return [

@@ -1,12 +1,13 @@
 """The runs that a paper's table needs: a folder and a command line for each."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from modeling_dsa.shipped.settings import suggestion
 from run_glue_style.reporting.published import PublishedTable
 
-from .runs import PlannedRun, as_arguments
+from .runs import PlannedRun, as_arguments, given_options
 
 
 def plan_runs(
@@ -34,12 +35,13 @@ def plan_runs(
         FileNotFoundError: A file of the data is missing.
     """
     settings = _settings(table, rows)
-    common = [*_data_options(table, data_dir, options), *(as_arguments(table.quick) if quick else []), *options]
+    given = given_options(options)
+    common = {**_data_options(table, data_dir, options), **(table.quick if quick else {})}
     return [
         PlannedRun(
             table.script,
             output_dir / setting / f"seed-{seed}",
-            ["--setting", setting, "--seed", str(seed), *as_arguments(part), *common],
+            [*as_arguments({"setting": setting, "seed": seed, **_without({**part, **common}, given)}), *options],
         )
         for seed in range(seeds)
         for setting, part in settings.items()
@@ -58,16 +60,20 @@ def _settings(table: PublishedTable, rows: Sequence[str]) -> dict[str, Mapping[s
     return {setting: table.parts[part] for setting, part in parts.items() if setting in chosen}
 
 
-def _data_options(table: PublishedTable, data_dir: Path | None, options: Sequence[str]) -> list[str]:
+def _without(options: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if name not in names}
+
+
+def _data_options(table: PublishedTable, data_dir: Path | None, options: Sequence[str]) -> dict[str, Any]:
     names = ", ".join(table.files.values())
     if data_dir is None:
         if not table.data_ship:
             raise ValueError(f"The table '{table.name}' needs data: give --data_dir, a folder with {names}.")
-        return []
+        return {}
     if "--vectors" not in options:
         raise ValueError(f"The data in {data_dir} need word vectors: give --vectors, such as glove.840B.300d.zip.")
     paths = {option: data_dir / file for option, file in table.files.items()}
     for path in paths.values():
         if not path.is_file():
             raise FileNotFoundError(f"There is no {path}: --data_dir must have {names}.")
-    return as_arguments({option: str(path) for option, path in paths.items()})
+    return {option: str(path) for option, path in paths.items()}

@@ -71,6 +71,7 @@ def fuzz(name: str, target: Target, mutations: int, seed: int) -> int:
                     failing = kind, whole[0], content
                     raise
 
+        _require_whole(target, Path(folder))
         while counts.total() < mutations:
             search = settings(
                 max_examples=mutations - counts.total(),
@@ -87,10 +88,18 @@ def fuzz(name: str, target: Target, mutations: int, seed: int) -> int:
                 kind, file, content = failing  # Hypothesis ends with the smallest
                 known.add(kind)
                 sys.stdout.write(f"FAULT {_keep(name, file, content)}: {fault}\n")
+        _require_whole(target, Path(folder))
     sys.stdout.write(
         f"{name}: {counts.total()} files, {counts['read']} read, {counts['refused']} refused, {len(known)} faults\n"
     )
     return len(known)
+
+
+def _require_whole(target: Target, folder: Path) -> None:
+    """See that whole files are read, before and after the broken ones: a reader that refuses all has no faults."""
+    for file, content in target.seeds:
+        (folder / file).write_bytes(content)
+        assert read_in_time(target, folder / file), f"a whole {file} is refused"
 
 
 def _keep(name: str, file: str, content: bytes) -> Path:

@@ -46,7 +46,10 @@ Process = subprocess.Popen[str]
 def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """Pairs cut from the sample and vectors of their words, as options. The best weights are those that fit best."""
     options = write_pair_files(tmp_path_factory.mktemp("data"), COUNTS, 12)
-    return options | {"validation_file": options["train_file"]}
+    validation = options["train_file"].with_name("validation.jsonl")
+    # One more, as the training data themselves are refused.
+    validation.write_text(options["train_file"].read_text() + options["test_file"].read_text().splitlines()[0] + "\n")
+    return options | {"validation_file": validation}
 
 
 @pytest.fixture(scope="module")
