@@ -14,6 +14,7 @@ import resource
 import signal
 import sys
 import tempfile
+import traceback
 import warnings
 from collections import Counter
 from pathlib import Path
@@ -135,9 +136,15 @@ def main() -> int:
                 signal.signal(signal.SIGPROF, _hang)
                 used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
                 resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY, used + MEMORY))
-                faults = fuzz(name, all_targets[name], arguments.mutations, arguments.seed)
-                sys.stdout.flush()
-                os._exit(min(faults, 1))
+                faults = 1
+                try:
+                    faults = fuzz(name, all_targets[name], arguments.mutations, arguments.seed)
+                except Exception:
+                    traceback.print_exc()
+                finally:  # the folder of the targets is the parent's to delete
+                    sys.stdout.flush()
+                    sys.stderr.flush()
+                    os._exit(min(faults, 1))
             status = os.waitpid(process, 0)[1]
             if os.WIFSIGNALED(status):
                 sys.stdout.write(f"FAULT {name}: its process died of signal {os.WTERMSIG(status)}\n")
