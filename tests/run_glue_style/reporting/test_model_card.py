@@ -99,7 +99,7 @@ def unexplained(card: ModelCard, results: Mapping[str, Any], config: DSAConfig) 
     known = {f"{results['train_seconds'] / 60:.1f}"} if results else set()
     for leaf in leaves([sources, [table["systems"] for table in published]]):
         if isinstance(leaf, int | float):
-            known |= {f"{leaf:,}", f"{leaf:g}", f"{100 * leaf:.1f}", f"{100 * leaf:.2f}", f"{leaf:.2f}"}
+            known |= {f"{leaf:,}", f"{leaf:g}", f"{100 * leaf:.1f}", f"{100 * leaf:.2f}", f"{leaf:.2f}", f"{leaf:.3f}"}
     for table in published:
         known.add(f"{table['published_with']['train_examples'] or 0:,}")
     return set(re.findall(r"(?<![\w.,-])\d+(?:,\d{3})*(?:\.\d+)*(?!\w)", text)) - known
@@ -127,6 +127,9 @@ def test_every_run_has_a_card(path: Path, tmp_path: Path) -> None:
     assert metadata(loaded) == metadata(card)
     assert not unexplained(card, results, config)
     assert_reads_well(card)
+    if results["task"] == "distillation":
+        assert f"**{results['metrics']['validation']['cosine']:.3f}**" in card.text
+        return
     for scores in results["metrics"].values():
         for name in ("accuracy", "macro_f1", "majority_accuracy"):
             assert f"{100 * scores[name]:.1f} %" in card.text
