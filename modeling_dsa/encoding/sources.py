@@ -13,7 +13,14 @@ from modeling_dsa.files.columns import find_text_columns
 from modeling_dsa.files.hashing import file_hash, require_hash
 from modeling_dsa.files.remote_paths import AnyPath, parse_path
 from modeling_dsa.files.tables import Table, file_table
-from modeling_dsa.files.text_files import file_extension, open_parquet, read_lines, read_rows, read_standard_input
+from modeling_dsa.files.text_files import (
+    file_extension,
+    open_parquet,
+    read_lines,
+    read_rows,
+    read_standard_input,
+    shown_columns,
+)
 
 COLUMN = "text"
 STANDARD_INPUT = "standard input"
@@ -183,7 +190,7 @@ def _choose_column(table: Table, column: str | None) -> str:
 
 def _suggest(name: str, names: Sequence[str]) -> str:
     near = difflib.get_close_matches(name, names, n=1)
-    found = f"{', '.join(names) or 'none':.500}"
+    found = shown_columns(names)
     return f": it has {found}; did you mean {near[0]!r}?" if near else f": it has {found}."
 
 

@@ -45,7 +45,7 @@ def read_texts(paths: Sequence[Path], columns: Sequence[str] = ()) -> list[str]:
         for location, row in read_rows(path, columns or None):
             if not columns:
                 raise ValueError(
-                    f"{path} has the columns {', '.join(row):.500}: say with --text_column which hold the texts."
+                    f"{path} has the columns {shown_columns(row)}: say with --text_column which hold the texts."
                 )
             for value in row.values():
                 if value is not None and not isinstance(value, str):
@@ -116,6 +116,11 @@ def file_extension(path: AnyPath) -> str:
         supported = ", ".join(_READERS)
         raise ValueError(f"{path} has an unsupported extension: give {supported} or one of them with .gz behind.")
     return extension
+
+
+def shown_columns(names: Iterable[str]) -> str:
+    """Names of columns for a sentence: in one line, whatever they hold."""
+    return " ".join(", ".join(names).split())[:500] or "none"
 
 
 @contextmanager
@@ -318,7 +323,7 @@ def _wanted(location: str, columns: Sequence[str] | None, there: Sequence[str]) 
         raise ValueError(f"{location} has the column {repeated!r:.80} twice: rename or remove one.")
     for column in columns or ():
         if column not in there:
-            raise ValueError(f"{location} has no column {column!r}: it has {', '.join(there) or 'none':.500}.")
+            raise ValueError(f"{location} has no column {column!r}: it has {shown_columns(there)}.")
     return there if columns is None else columns
 
 

@@ -14,7 +14,7 @@ from datasets.exceptions import DatasetGenerationError
 
 from modeling_dsa.files.hashing import file_hash, require_hash
 from modeling_dsa.files.tables import Table, file_table, name_classes, with_class_names
-from modeling_dsa.files.text_files import Row, Rows, file_extension, open_parquet
+from modeling_dsa.files.text_files import Row, Rows, file_extension, open_parquet, shown_columns
 
 from .labels import Labels
 from .open_quotes import refuse_swallowed_rows
@@ -262,7 +262,7 @@ def _agreed(names: Sequence[str], row: Row, location: str, meaning: Callable[[ob
     """The first of several names of one column that a row has; all that it has must mean the same."""
     there = [name for name in names if name in row]
     if not there:
-        raise ValueError(f"{location}: there is no column {' or '.join(names)}, only {', '.join(row):.500}")
+        raise ValueError(f"{location}: there is no column {' or '.join(names)}, only {shown_columns(row)}")
     for other in there[1:]:
         if meaning(row[other]) != meaning(row[there[0]]):
             raise ValueError(

@@ -4,6 +4,7 @@ A target reads a file. It ends in silence or with an error that a user reads as 
 a fault, and so is a wait of seconds.
 """
 
+import csv
 import gzip
 import io
 import json
@@ -119,16 +120,17 @@ def targets(folder: Path) -> dict[str, Target]:
 def _tables(rows: list[dict[str, Any]]) -> list[tuple[str, bytes]]:
     """The same rows in every format."""
     header, values = list(rows[0]), [[str(value) for value in row.values()] for row in rows]
-    quoted = [",".join(f'"{value}"'.replace('"no"', '""no""') for value in row) for row in values]
+    quoted = io.StringIO(newline="")
+    csv.writer(quoted, quoting=csv.QUOTE_ALL, lineterminator="\n").writerows([header, *values])
     objects = [json.dumps(row) for row in rows]
     parquet = io.BytesIO()
     pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), parquet, compression="snappy")
     plain = [
-        ("a.csv", "\n".join([",".join(header), *quoted]).encode()),
+        ("a.csv", quoted.getvalue().encode()),
         ("a.tsv", "\r\n".join("\t".join(row) for row in [header, *values]).encode()),
         ("a.jsonl", "\n".join(objects).encode()),
         ("a.json", f"[{', '.join(objects)}]".encode()),
-        ("a.txt", "\n".join("\t".join(row) for row in values).encode()),
+        ("a.txt", "\n".join("\t".join(row) for row in [header, *values]).encode()),
     ]
     return [*plain, ("a.parquet", parquet.getvalue()), ("a.csv.gz", gzip.compress(plain[0][1], mtime=0))]
 
