@@ -178,12 +178,10 @@ def _data_set_sentences(name: str, rows: Iterable[dict[str, Any]]) -> Iterator[s
 
 def _choose_column(table: Table, column: str | None) -> str:
     """The column to read, that of the option or the one that is found."""
-    first = next(table.read(None), None)
-    if first is None:
-        return column or COLUMN
     if column is None:
-        (column,) = find_text_columns(table, pairs=False)
-    elif column not in first[1]:
+        return next(iter(find_text_columns(table, pairs=False)), COLUMN)
+    first = next(table.read(None), None)
+    if first is not None and column not in first[1]:
         raise ValueError(f"{table.name} has no column {column!r}{_suggest(column, list(first[1]))}")
     return column
 

@@ -69,6 +69,8 @@ def find_columns(
             says which option names the column.
     """
     rows, columns = _first_rows(table)
+    if not rows:
+        raise ValueError(f"{table.name}: there are no rows")
     for column in (*(texts or ()), *([label] if label else [])):
         if column not in columns:
             raise ValueError(f"{table.name} has no column {column!r}: it has {_list(columns)}")
@@ -93,11 +95,15 @@ def find_text_columns(table: Table, *, pairs: bool) -> tuple[str, ...]:
         table: The texts, and maybe more.
         pairs: Whether pairs are read.
 
+    Returns:
+        Their names; none where the table has no rows.
+
     Raises:
-        ValueError: The table has no rows or no header, holds pairs where single texts are read, or its names leave a
-            doubt.
+        ValueError: The table has no header, holds pairs where single texts are read, or its names leave a doubt.
     """
     rows, columns = _first_rows(table)
+    if not rows:
+        return ()
     if len(columns) == 1 and not pairs:
         found: tuple[str, ...] = tuple(columns)
     else:
@@ -131,8 +137,6 @@ def example_texts(table: Table, columns: Sequence[str]) -> tuple[str, ...]:
 def _first_rows(table: Table) -> tuple[list[Row], list[str]]:
     """Some rows, and the names of their columns."""
     rows = [row for _, row in itertools.islice(table.read(None), _LOOKED_AT)]
-    if not rows:
-        raise ValueError(f"{table.name}: there are no rows")
     return rows, list(dict.fromkeys(itertools.chain.from_iterable(rows)))
 
 

@@ -88,10 +88,9 @@ def _file_texts(path: Path, columns: Sequence[str], *, pairs: bool) -> Iterator[
         yield from _line_texts(read_lines(path), pairs=pairs)
         return
     if not columns:
-        table = file_table(path)
-        if next(table.read(None), None) is None:
+        columns = find_text_columns(file_table(path), pairs=pairs)
+        if not columns:
             return
-        columns = find_text_columns(table, pairs=pairs)
     for location, row in read_rows(path, columns):
         values = [_checked(row[column], f"{location}, column {column!r}") for column in columns]
         yield (values[0], values[1]) if pairs else values[0]

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from transformers import PreTrainedTokenizerBase
 
-from modeling_dsa.batching_dsa import Text, TextTokenizer
+from modeling_dsa.batching_dsa import Integers, Text, TextTokenizer
 
 
 def unknown_texts(tokenizer: PreTrainedTokenizerBase, texts: Sequence[Text]) -> list[int]:
@@ -21,7 +21,22 @@ def unknown_texts(tokenizer: PreTrainedTokenizerBase, texts: Sequence[Text]) -> 
     parts = [text if isinstance(text, tuple) else (text,) for text in texts]
     flat = [part for pair in parts for part in pair]
     ids, _, lengths = TextTokenizer(tokenizer.backend_tokenizer).tokens(flat, add_special_tokens=False)
-    owners = np.repeat(np.arange(len(flat)), lengths)  # (tokens,)
-    known = np.bincount(owners[ids != tokenizer.unk_token_id], minlength=len(flat))  # (parts,)
+    unknown = without_known_tokens(ids, lengths, tokenizer.unk_token_id)  # (parts,)
     text_of = np.repeat(np.arange(len(parts)), [len(pair) for pair in parts])  # (parts,)
-    return [int(index) for index in np.unique(text_of[known == 0])]
+    return [int(index) for index in np.unique(text_of[unknown])]
+
+
+def without_known_tokens(ids: Integers, lengths: Integers, unknown_id: int | None) -> Integers:
+    """Which texts hold no known token.
+
+    Args:
+        ids: Of all texts, one after another. (tokens,)
+        lengths: How many each text has. (texts,)
+        unknown_id: What stands for a token that is not known; None where all are.
+
+    Returns:
+        Truth values. (texts,)
+    """
+    owners = np.repeat(np.arange(len(lengths)), lengths)  # (tokens,)
+    found: Integers = np.bincount(owners[ids != unknown_id], minlength=len(lengths)) == 0  # (texts,)
+    return found

@@ -9,6 +9,8 @@ import datasets
 from datasets import Dataset, DatasetDict
 from transformers import PreTrainedTokenizerBase
 
+from modeling_dsa.batching_dsa import Integers
+from modeling_dsa.text.unknown_texts import without_known_tokens
 from run_glue_style.tasks.class_shares import ClassShares
 from run_glue_style.tasks.distinct_texts import DistinctTexts, distinct_texts
 from run_glue_style.tasks.task import Task
@@ -113,6 +115,7 @@ def tokenize_data(
     max_tokens: int | None,
     show_progress: bool,
     shares: ClassShares | None = None,
+    start: str | None = None,
 ) -> TokenizedData:
     """Tokenise each distinct text once, in the cache of `datasets`.
 
@@ -123,10 +126,16 @@ def tokenize_data(
         max_tokens: How many tokens of a text the model reads; None for all.
         show_progress: Show a bar.
         shares: Of the classes of the training examples, for a loss that must know them.
+        start: The saved model whose tokenizer it is, and whose words are all that there are.
+
+    Raises:
+        ValueError: The saved model knows no word of any text.
     """
     columns, indices = task.text_columns, data.texts.indices
     folder = Path(datasets.config.HF_DATASETS_CACHE) / "dsa-tokens"
     ids, lengths = tokenize_once(tokenizer, data.texts.texts, folder, show_progress)
+    if start is not None:
+        _tell_unknown(start, data.texts.texts, without_known_tokens(ids, lengths, tokenizer.unk_token_id))
     texts = TokenizedTexts(tokenizer, ids, lengths, len(columns), max_tokens)
     splits = {
         name: TokenizedExamples(
@@ -146,6 +155,17 @@ def tokenize_data(
         for name, split in splits.items()
     }
     return TokenizedData(splits, groups, truncation)
+
+
+def _tell_unknown(start: str, texts: Sequence[str], unknown: Integers) -> None:
+    """Warn where a saved model cannot read the texts, and refuse to train where it can read none."""
+    if not unknown.any():
+        return
+    first = texts[int(unknown.argmax())]
+    what = f"{start} knows no word of {unknown.sum():,} of {len(texts):,} texts, such as {first!r:.80}"
+    if unknown.all():
+        raise ValueError(f"{what}: train a --setting with word vectors of their language.")
+    logger.warning(f"{what}: they are all the same to it.")
 
 
 def truncation_sentence(data: TokenizedData, max_tokens: int | None) -> str:

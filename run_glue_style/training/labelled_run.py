@@ -74,7 +74,9 @@ def _prepare(
         objective.start(model, has_fresh_head(task, arguments))
     shares = class_shares(data.splits["train"], len(task.label_names)) if balance_classes else None
     with accelerator.local_main_process_first():  # the others of its machine find the file
-        examples = tokenize_data(task, data, tokenizer, model.config.max_sentence_tokens, is_main, shares)
+        examples = tokenize_data(
+            task, data, tokenizer, model.config.max_sentence_tokens, is_main, shares, arguments.model_name_or_path
+        )
     logger.info(truncation_sentence(examples, model.config.max_sentence_tokens))
     vectors = vectors_path(task, arguments)
     chosen_by = data.splits[data.validation[0]]

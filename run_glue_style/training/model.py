@@ -1,7 +1,7 @@
 """The model of a run and its tokenizer: a setting with fresh weights, or a saved model."""
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -19,7 +19,6 @@ from modeling_dsa.hub.publishing import one_line
 from modeling_dsa.shipped.settings import setting_folder
 from modeling_dsa.text.building import build_model, vocabulary_from_texts
 from modeling_dsa.text.tokenization import WordTokenizer
-from modeling_dsa.text.unknown_texts import unknown_texts
 from modeling_dsa.text.vocabulary import vocabulary_of_texts
 from modeling_dsa.text.word_vectors import WordVectors
 from run_glue_style.tasks.distinct_texts import DistinctTexts
@@ -121,9 +120,7 @@ def make_model(
     config = make_config(task, arguments, overrides)
     if start is not None:
         with loading_errors(start):
-            model, tokenizer = _saved_model(task, arguments, config, seed), load_tokenizer(start, config)
-        _tell_unknown(start, tokenizer, texts.texts)
-        return model, tokenizer
+            return _saved_model(task, arguments, config, seed), load_tokenizer(start, config)
     path = vectors_path(task, arguments)
     assert path is not None
     vocabulary, vectors = fresh_vocabulary(path, texts.all(), config, overrides, show_progress)
@@ -197,17 +194,6 @@ def has_fresh_head(task: Task, arguments: ModelArguments) -> bool:
 def _encoder_shapes(config: DSAConfig) -> dict[str, torch.Size]:
     with torch.device("meta"):
         return {name: tensor.shape for name, tensor in DSAModel(config).state_dict().items()}
-
-
-def _tell_unknown(start: str, tokenizer: PreTrainedTokenizerBase, texts: Sequence[str]) -> None:
-    """Warn where a saved model cannot read the texts, and refuse to train where it can read none."""
-    unknown = unknown_texts(tokenizer, texts)
-    if not unknown:
-        return
-    what = f"{start} knows no word of {len(unknown):,} of {len(texts):,} texts, such as {texts[unknown[0]]!r:.80}"
-    if len(unknown) == len(texts):
-        raise ValueError(f"{what}: train a --setting with word vectors of their language.")
-    logger.warning(f"{what}: they are all the same to it.")
 
 
 def _saved_model(task: Task, arguments: ModelArguments, config: DSAConfig, seed: int) -> DSAForSequenceClassification:

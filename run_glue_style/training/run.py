@@ -123,13 +123,14 @@ def train_and_evaluate(
     try:
         # The main process alone writes; where it is refused, the launcher ends the others.
         with locked_folder(output_dir) if accelerator.is_main_process else nullcontext():
-            _refuse_finished(output_dir, run)
+            _refuse_used_folder(output_dir, run)
             return _train_and_evaluate(prepare, model_arguments, recipe, run, reporters, output_dir, accelerator)
     finally:
         accelerator.end_training()
 
 
-def _refuse_finished(output_dir: Path, run: RunArguments) -> None:
+def _refuse_used_folder(output_dir: Path, run: RunArguments) -> None:
+    """Refuse a folder of a finished run, or of something else, unless it may be overwritten."""
     if (output_dir / RESULTS).exists() and not run.overwrite_output_dir:
         # Its results came last: who was killed after them left what nobody needs.
         shutil.rmtree(output_dir / "checkpoints", ignore_errors=True)
