@@ -25,7 +25,7 @@ class Difference:
         seeds: How many.
         mean: The mean difference.
         interval: Its 95 % confidence interval; None from one seed without scores of examples. Where examples have
-            scores, a bootstrap over examples and seeds at once; else Student's t over the seeds.
+            scores, by `crossed_interval` over examples and seeds at once; else Student's t over the seeds.
         p_examples: From approximate randomisation over the examples, each with its mean over the seeds: whether these
             very models differ on other examples of this kind. None where examples have no scores.
         p_seeds: From a paired t-test over the seeds: whether other seeds would differ. None from one seed.
@@ -62,7 +62,7 @@ def difference(
     interval, p_examples = None, None
     if row_scores.keys() >= set(seeds) and other_scores.keys() >= set(seeds):
         by_example = np.stack([row_scores[seed] - other_scores[seed] for seed in seeds])  # (seeds, examples)
-        interval, p_examples = _bootstrap(by_example), _randomise(by_example.mean(0))
+        interval, p_examples = crossed_interval(by_example), _randomise(by_example.mean(0))
     elif len(seeds) > 1 and np.ptp(by_seed):
         interval = tuple(stats.ttest_1samp(by_seed, 0).confidence_interval(_CONFIDENCE))
     return Difference(
@@ -108,21 +108,20 @@ def _randomise(differences: Scores) -> float:
     return float(result.pvalue)
 
 
-def _bootstrap(differences: Scores) -> tuple[float, float]:
-    """The interval of the mean where examples and, if there are several, seeds are drawn anew. (seeds, examples)"""
-    seeds, examples = map(np.arange, differences.shape)
+def crossed_interval(differences: Scores) -> tuple[float, float]:
+    """The 95 % interval of a mean over examples and seeds, where every seed is measured on the same examples.
 
-    def mean(of_seeds: NDArray[np.int64], of_examples: NDArray[np.int64]) -> float:
-        return float(differences[of_seeds][:, of_examples].mean())
+    The mean varies with both. Half its length is the hypotenuse of those of two t intervals, over the seeds and over
+    the examples (Zou and Donner 2008, "MOVER"); a little too long, as both hold what neither explains. Where the seeds
+    decide, it is the t interval over the seeds; with a single seed it is that over its examples.
 
-    samples = (seeds, examples) if len(seeds) > 1 else (examples,)
-    interval = stats.bootstrap(
-        samples,
-        mean if len(seeds) > 1 else lambda of_examples: mean(seeds, of_examples),
-        vectorized=False,
-        n_resamples=_RESAMPLES // 5,
-        confidence_level=_CONFIDENCE,
-        method="percentile",
-        rng=np.random.default_rng(0),
-    ).confidence_interval
-    return float(interval.low), float(interval.high)
+    Args:
+        differences: Of two rows, (seeds, examples).
+    """
+    mean, halves = differences.mean(), []
+    for axis in (0, 1):
+        means = differences.mean(1 - axis)  # of the seeds, then of the examples
+        if len(means) > 1:
+            halves.append(stats.t.ppf((1 + _CONFIDENCE) / 2, len(means) - 1) * stats.sem(means))
+    half = np.hypot.reduce(halves)
+    return float(mean - half), float(mean + half)

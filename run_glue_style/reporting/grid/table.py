@@ -141,9 +141,9 @@ class GridTable:
 
 _NOTES = (
     "Metrics in percent, but errors, losses and points in their own unit; ±: standard deviation over the seeds; –: "
-    "none. The interval of a difference is a bootstrap over examples and seeds at once, or Student's t over the seeds "
-    "where a metric is no mean over examples. p (examples): approximate randomisation over the examples, each with its "
-    "mean over the seeds; p (seeds): a paired t-test over the seeds. Neither is corrected for the number of rows."
+    "none. The interval of a difference is over examples and seeds at once, or Student's t over the seeds where a "
+    "metric is no mean over examples. p (examples): approximate randomisation over the examples, each with its mean "
+    "over the seeds; p (seeds): a paired t-test over the seeds. Neither is corrected for the number of rows."
 )
 
 
