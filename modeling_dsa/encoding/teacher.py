@@ -1,6 +1,9 @@
 """Teachers: the sentence-transformers models whose vectors a model of this family learns from."""
 
+import hashlib
+import json
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -35,3 +38,24 @@ def load_teacher(model: str) -> "SentenceTransformer":
             f"The teacher {model} cannot be loaded ({first_sentence}): give a folder or Hub id of a "
             "sentence-transformers model."
         ) from error
+
+
+def teacher_cache() -> Path:
+    """The folder of what teachers have computed, where no other one is asked for."""
+    import datasets
+
+    return Path(datasets.config.HF_DATASETS_CACHE) / "dsa-teacher"
+
+
+def teacher_sha256(teacher: "SentenceTransformer") -> str:
+    """The hash of what its vectors depend on: the modules with their options, weights, tokenizer and prompt."""
+    import torch
+
+    described = [repr(teacher), teacher.prompts, teacher.default_prompt_name, teacher.max_seq_length]
+    digest = hashlib.sha256(json.dumps(described, sort_keys=True, default=str).encode())
+    backend = getattr(teacher.tokenizer, "backend_tokenizer", None)
+    digest.update((backend.to_str() if backend is not None else repr(teacher.tokenizer)).encode())
+    for name, tensor in teacher.state_dict().items():
+        digest.update(name.encode())
+        digest.update(tensor.cpu().contiguous().flatten().view(torch.uint8).numpy().data)
+    return digest.hexdigest()

@@ -1,5 +1,7 @@
 """Word vectors that a teacher makes: of each token of a vocabulary, as if it were a sentence."""
 
+import hashlib
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -7,11 +9,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from modeling_dsa.files.replacing import replaced_file
 from modeling_dsa.text.tokenization import CONTINUING, SPECIAL_TOKENS, WordTokenizer
 from modeling_dsa.text.vocabulary import Choose, Size, token_counts
 from modeling_dsa.text.word_vectors import WordVectors
 
-from .teacher import load_teacher
+from .teacher import load_teacher, teacher_cache, teacher_sha256
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -75,6 +78,9 @@ def teacher_vectors(
 ) -> WordVectors:
     """The vectors that a teacher gives the tokens of a tokenizer; a piece that continues a word without its `##`.
 
+    What it computes is kept in `dsa-teacher` in the cache of datasets: the runs of a grid, the processes of a run and
+    one that goes on find it there.
+
     Args:
         teacher: As `load_teacher` gives it.
         tokenizer: Made by `build_tokenizer`.
@@ -98,8 +104,7 @@ def teacher_vectors(
     tokens = [token for token in sorted(vocabulary, key=vocabulary.__getitem__) if token not in SPECIAL_TOKENS]
     text_of = {token: token.removeprefix(CONTINUING) or token for token in tokens}
     texts = list(dict.fromkeys(text_of.values()))
-    encoded = teacher.encode(texts, batch_size=_BATCH, show_progress_bar=progress, convert_to_numpy=True)
-    vectors = _components(np.asarray(encoded, np.float32), size)  # (texts, size)
+    vectors = _components(_encode_once(teacher, texts, progress), size)  # (texts, size)
     index = {text: number for number, text in enumerate(texts)}
     vectors = vectors[[index[text_of[token]] for token in tokens]]  # (tokens, size)
     if frequency_weighting is not None:
@@ -107,6 +112,19 @@ def teacher_vectors(
         share = np.array([counts.get(token, 0) for token in tokens]) / max(1, sum(counts.values()))  # (tokens,)
         vectors *= (frequency_weighting / (frequency_weighting + share)).astype(np.float32)[:, None]
     return WordVectors(tokens, vectors)
+
+
+def _encode_once(teacher: "SentenceTransformer", texts: list[str], progress: bool) -> npt.NDArray[np.float32]:
+    """(texts, width)"""
+    content = json.dumps([teacher_sha256(teacher), texts])
+    name = f"words-{hashlib.sha256(content.encode()).hexdigest()[:16]}.npy"
+    file = teacher_cache() / name
+    if not file.is_file():
+        encoded = teacher.encode(texts, batch_size=_BATCH, show_progress_bar=progress, convert_to_numpy=True)
+        with replaced_file(file) as beside:
+            np.save(beside, np.asarray(encoded, np.float32))
+    vectors: npt.NDArray[np.float32] = np.load(file)
+    return vectors
 
 
 def _components(vectors: npt.NDArray[np.float32], size: int) -> npt.NDArray[np.float32]:

@@ -16,7 +16,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from modeling_dsa.batching_dsa import token_ids
 from modeling_dsa.encoding.bulk import Process
 from modeling_dsa.encoding.sources import open_sentences
-from modeling_dsa.encoding.teacher import load_teacher
+from modeling_dsa.encoding.teacher import load_teacher, teacher_cache
 from modeling_dsa.encoding.teacher_words import TEACHER
 from modeling_dsa.evaluation.similarity import SimilarityPairs, read_similarity
 from run_glue_style.training.recipe import ModelArguments, RunArguments
@@ -204,7 +204,7 @@ def _teacher_vectors(
     teacher: TeacherArguments, sentences: Sentences, accelerator: Accelerator, *, is_whole: bool
 ) -> tuple[TeacherVectors, Path]:
     """The vectors of all sentences, and a folder for what is made of them; `is_whole` if no sentence is left out."""
-    root = teacher.cache_dir or Path(datasets.config.HF_DATASETS_CACHE) / "dsa-teacher"
+    root = teacher.cache_dir or teacher_cache()
     if teacher.teacher is not None:
         model = load_teacher(teacher.teacher).to(accelerator.device)
         cache = TeacherCache(root, teacher.teacher, model, sentences)

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from tqdm.auto import tqdm
 
 from modeling_dsa.encoding.bulk import Process
+from modeling_dsa.encoding.teacher import teacher_sha256
 from modeling_dsa.encoding.vector_files import write_npy
 from modeling_dsa.files.replacing import write_json
 from run_glue_style.training.interruption import handled_signals
@@ -50,7 +51,7 @@ class TeacherCache:
         """
         self._teacher, self._sentences = teacher, sentences
         content: dict[str, Any] = {
-            "teacher": {"sha256": _model_hash(teacher)},
+            "teacher": {"sha256": teacher_sha256(teacher)},
             "sentences": {"sha256": sentences.sha256, "count": len(sentences)},
             "shard_rows": SHARD_ROWS,
         }
@@ -121,18 +122,6 @@ class TeacherCache:
             )
         found: NDArray[np.float16] = F.normalize(vectors.float(), dim=-1).half().cpu().numpy()
         return found
-
-
-def _model_hash(teacher: "SentenceTransformer") -> str:
-    """What the vectors depend on: the modules with their options, the weights, the tokenizer and the prompt."""
-    described = [repr(teacher), teacher.prompts, teacher.default_prompt_name, teacher.max_seq_length]
-    digest = hashlib.sha256(json.dumps(described, sort_keys=True, default=str).encode())
-    backend = getattr(teacher.tokenizer, "backend_tokenizer", None)
-    digest.update((backend.to_str() if backend is not None else repr(teacher.tokenizer)).encode())
-    for name, tensor in teacher.state_dict().items():
-        digest.update(name.encode())
-        digest.update(tensor.cpu().contiguous().flatten().view(torch.uint8).numpy().data)
-    return digest.hexdigest()
 
 
 def _autocast(device: torch.device) -> Any:

@@ -20,6 +20,9 @@ SHIPPED = Path(__file__).parents[3] / "model_cards" / "dsa-snli"  # any sentence
 WORDS = ["a", "man", "dog", "runs", "sleeps", "red", "guitar", "water", "street", "girl"]
 
 
+pytestmark = pytest.mark.usefixtures("datasets_cache")
+
+
 @pytest.fixture(scope="module")
 def teacher() -> "SentenceTransformer":
     return load_teacher(str(SHIPPED))
@@ -33,6 +36,23 @@ def test_tokens_have_the_teachers_own_vectors_where_the_sizes_agree(teacher: "Se
     assert found.words[:11] == [*WORDS, "##ing"]  # the padding has none
     np.testing.assert_allclose(found.vectors[:11], expected, atol=1e-5)
     assert "[PAD]" not in found.words
+
+
+def test_a_teacher_is_asked_once(teacher: "SentenceTransformer", monkeypatch: pytest.MonkeyPatch) -> None:
+    tokenizer, asked = build_tokenizer([*WORDS, "once"], lowercase=True), list[int]()
+    encode = teacher.encode
+
+    def counting(texts: "str | list[str]", **options: "object") -> object:
+        asked.append(len(texts))
+        return encode(texts, **options)  # type: ignore[call-overload]
+
+    monkeypatch.setattr(teacher, "encode", counting)
+    first, again = (teacher_vectors(teacher, tokenizer, size, progress=False) for size in (6, 6))
+    assert asked.count(len(WORDS) + 1) == 1
+    np.testing.assert_array_equal(first.vectors, again.vectors)
+    monkeypatch.setattr(teacher, "max_seq_length", 1)  # another teacher
+    teacher_vectors(teacher, tokenizer, 6, progress=False)
+    assert asked.count(len(WORDS) + 1) == 2
 
 
 def test_fewer_numbers_are_the_principal_components(teacher: "SentenceTransformer") -> None:
