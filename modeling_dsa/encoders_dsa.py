@@ -211,11 +211,23 @@ class ResidualBiLSTM(BiLSTM):
 
 def _run_lstm(lstm: nn.Module, tokens: Tensor, packing: Packing, rectangles: list[tuple[Tensor, Tensor]]) -> Tensor:
     """(N, width) -> (N, u)"""
+    if _autocast_lacks_lstm(tokens):
+        with torch.autocast("cpu", enabled=False):
+            return _run_lstm(lstm, tokens.float(), packing, rectangles)
     if rectangles:
         states = [lstm(tokens[indices.t()])[0].transpose(0, 1) for indices, _ in rectangles]  # (sentences, tokens, u)
     else:  # a batch of empty sentences, in which every weight still needs its gradient of 0
         states = [lstm(torch.cat([tokens, tokens.new_zeros(1, tokens.shape[1])])[:, None])[0][:0, 0]]
     return packing.pack_rectangles(rectangles, states)
+
+
+def _autocast_lacks_lstm(tokens: Tensor) -> bool:
+    """Whether autocast would ask oneDNN for an LSTM that it does not have: half precision on a CPU without AVX-512."""
+    if tokens.device.type != "cpu" or not torch.is_autocast_enabled("cpu"):
+        return False
+    is_half = torch.get_autocast_dtype("cpu") == torch.float16
+    # torch has no public name for these.
+    return not (torch.ops.mkldnn._is_mkldnn_fp16_supported if is_half else torch.ops.mkldnn._is_mkldnn_bf16_supported)()
 
 
 class PairwiseEncoder(Encoder):
