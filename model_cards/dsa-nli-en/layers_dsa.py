@@ -1,6 +1,7 @@
 """Layers on packed tokens: convolution and dropout in the forms that are fast on a CPU, and the layer h of both."""
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -74,13 +75,52 @@ def convolve(tokens: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tens
     # torch keeps small dilated inputs on its own, slow path; other devices multiply fast as they are.
     if kernel == 1 and (count < 256 or tokens.device.type != "cpu"):
         return F.linear(tokens, weight[:, :, 0], bias)
+    in_training = torch.is_grad_enabled() and weight.requires_grad and tokens.device.type == "cpu"
+    if in_training and not torch.is_autocast_enabled("cpu"):
+        convolved: Tensor = _Convolution.apply(tokens, weight, bias)
+        return convolved
+    return _slide(tokens, weight, bias)
+
+
+def _slide(tokens: Tensor, weight: Tensor, bias: Tensor | None = None, first: int = 0) -> Tensor:
+    """As `convolve`, by the library; `first` is the token whose result comes first."""
+    count, kernel = tokens.shape[0], weight.shape[2]
     if padded_count(count) > count:
         tokens = F.pad(tokens, (0, 0, 0, padded_count(count) - count))
     image = tokens[None, None].permute(0, 3, 1, 2)  # (1, in_channels, 1, tokens)
     # Dilation does nothing to a kernel of 1, but with one thread torch hands only a dilated one to oneDNN.
     dilation = 2 if kernel == 1 else 1
     image = F.conv2d(image, weight[:, :, None], bias, padding=(0, kernel // 2), dilation=(1, dilation))
-    return image.permute(0, 2, 3, 1).reshape(-1, weight.shape[0])[:count]  # (tokens, out_channels)
+    return image.permute(0, 2, 3, 1).reshape(-1, weight.shape[0])[first : first + count]  # (tokens, out_channels)
+
+
+class _Convolution(torch.autograd.Function):
+    """The same with another gradient of the weights: matrix products, at twice the speed of the library's."""
+
+    @staticmethod
+    def forward(tokens: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        return _slide(tokens, weight, bias)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor, Tensor | None], _: Tensor) -> None:
+        ctx.save_for_backward(*inputs[:2])
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
+        (gradient,) = gradients  # (tokens, out_channels)
+        tokens, weight = ctx.saved_tensors
+        count, kernel = tokens.shape[0], weight.shape[2]
+        of_tokens = of_weight = of_bias = None
+        if ctx.needs_input_grad[0]:  # an even kernel sees one token more before its own, and its mirror image after it
+            mirrored = weight.flip(2).transpose(0, 1)  # (in_channels, out_channels, kernel)
+            of_tokens = _slide(gradient, mirrored, first=1 - kernel % 2)  # (tokens, in_channels)
+        if ctx.needs_input_grad[1]:
+            padded = F.pad(tokens, (0, 0, kernel // 2, (kernel - 1) // 2))
+            seen = padded.unfold(0, count, 1).transpose(1, 2)  # (kernel, tokens, in_channels)
+            of_weight = (gradient.t() @ seen).permute(1, 2, 0)  # (out_channels, in_channels, kernel)
+        if ctx.needs_input_grad[2]:
+            of_bias = gradient.sum(0)
+        return of_tokens, of_weight, of_bias
 
 
 class TokenConv1d(nn.Conv1d):

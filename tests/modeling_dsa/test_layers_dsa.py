@@ -45,6 +45,15 @@ def test_an_even_kernel_sees_one_row_more_before_than_after(kernel: int, rows: i
     torch.testing.assert_close(our_gradients, their_gradients, rtol=0, atol=1e-12)
 
 
+@pytest.mark.parametrize(("kernel", "rows"), [(1, 256), (3, 2), (4, 5), (5, 3)])
+def test_row_convolution_has_second_derivatives(kernel: int, rows: int) -> None:
+    torch.manual_seed(0)
+    layer = TokenConv1d(2, 1, kernel).double()
+    tokens = torch.randn(rows, 2, dtype=torch.float64, requires_grad=True)
+    weight = layer.weight.detach().requires_grad_()
+    assert torch.autograd.gradgradcheck(layers_dsa.convolve, (tokens, weight), fast_mode=True)
+
+
 def test_row_convolution_takes_no_rows() -> None:
     assert TokenConv1d(4, 3, 5)(torch.zeros(0, 4)).shape == (0, 3)
 
