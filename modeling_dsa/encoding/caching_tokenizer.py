@@ -64,11 +64,12 @@ class CachingTokenizer(PlainTokenizer):
         self._inner: dict[str, list[int] | None] = {}  # of others; None where they depend on what follows
         self._separator = self._encode([("", "")], True)[0].ids
 
-    def _rows(
+    def rows(
         self, texts: list[Text], with_types: bool, add_special_tokens: bool
     ) -> tuple[list[list[int]], list[list[int]]]:
+        """Ids of each text and, where they are wanted, its types."""
         if not self._is_as_it_was:
-            return super()._rows(texts, with_types, add_special_tokens)
+            return super().rows(texts, with_types, add_special_tokens)
         sides = [
             [side.rstrip(" ").split(" ") for side in ((text,) if isinstance(text, str) else text)] for text in texts
         ]
@@ -91,7 +92,7 @@ class CachingTokenizer(PlainTokenizer):
                 types.append([0] * count + [1] * (len(row) - count))
             ids.append(row)
         if unknown:
-            rows = super()._rows([texts[index] for index in unknown], with_types, add_special_tokens)
+            rows = super().rows([texts[index] for index in unknown], with_types, add_special_tokens)
             for kept, found in zip((ids, types), rows, strict=True):
                 for index, row in zip(unknown, found, strict=False):
                     kept[index] = row

@@ -13,7 +13,7 @@ from sklearn.decomposition import PCA
 from sklearn.manifold import TSNE
 from transformers import PreTrainedTokenizerBase
 
-from modeling_dsa.batching_dsa import Batch, TextBatches, TextTokenizer, Vectors, compute_in_batches
+from modeling_dsa.batching_dsa import Batch, TextTokenizer, Vectors, compute_in_batches
 from modeling_dsa.files.columns import LABELS, find_columns
 from modeling_dsa.files.label_values import class_name, plain_label
 from modeling_dsa.files.tables import file_table
@@ -142,8 +142,8 @@ def weight_vectors(model: DSAPreTrainedModel, tokenizer: PreTrainedTokenizerBase
         sums = [torch.einsum("bht,bthd->bhd", weights, values).tanh() for weights in outputs.attentions]
         return cast(Vectors, torch.stack(sums, 1).flatten(1).numpy())
 
-    batches = TextBatches(TextTokenizer(tokenizer.backend_tokenizer), sentences)
-    return compute_in_batches(batches, vectors, int(np.prod(shape))).reshape(-1, *shape)
+    of_texts = TextTokenizer(tokenizer.backend_tokenizer)
+    return compute_in_batches(of_texts, sentences, vectors, int(np.prod(shape))).reshape(-1, *shape)
 
 
 def project(sentences: Sentences, vectors: Vectors, method: Method) -> Projection:

@@ -14,7 +14,6 @@ from typing import Any, cast
 
 import numpy as np
 import onnx
-import onnxruntime
 import torch
 from safetensors.torch import save
 from torch import Tensor, nn
@@ -30,7 +29,7 @@ from modeling_dsa.prediction.logits import score_function
 from .layers import ONNX_ENCODERS, ONNX_POOLINGS, RectangleWordShortcut
 from .packing import RectanglePacking, pack_for_onnx
 from .quantization import quantize as quantize_file
-from .session import FILE, INPUTS, METADATA, QUANTIZED_FILE, Arrays
+from .session import FILE, INPUTS, METADATA, QUANTIZED_FILE, Arrays, open_session
 from .weights import weights_hash
 
 LARGEST_FILE = 2**31 - 2**20  # what protobuf takes, with some room for the graph
@@ -213,7 +212,7 @@ def _batches(model: DSAPreTrainedModel) -> Iterator[Arrays]:
 @torch.no_grad()
 def _compare(model: DSAPreTrainedModel, file: Path) -> Iterator[tuple[str, tuple[int, ...], Any, Any]]:
     """Name of an output, shape of the batch, what the file gives and what the model gives."""
-    session = onnxruntime.InferenceSession(file, providers=["CPUExecutionProvider"])
+    session = open_session(file)
     names = [output.name for output in session.get_outputs()]
     for batch in _batches(model):
         expected = _outputs(model, {name: torch.from_numpy(value) for name, value in batch.items()})

@@ -17,7 +17,6 @@ from tokenizers import Tokenizer
 from modeling_dsa.batching_dsa import (
     Batch,
     Text,
-    TextBatches,
     Vectors,
     VectorType,
     check_token_ids,
@@ -64,10 +63,7 @@ class OnnxModel:
             if not Path(path).is_file():
                 raise FileNotFoundError(f"There is no file {path}; `dsa onnx FOLDER` writes a model's ONNX file.")
         self.threads = threads or os.cpu_count() or 1
-        options = onnxruntime.SessionOptions()
-        # Two threads on one batch wait for each other most of the time; on two batches they are twice as fast as one.
-        options.intra_op_num_threads = 1
-        self.session = onnxruntime.InferenceSession(file, options, providers=["CPUExecutionProvider"])
+        self.session = open_session(file)
         about = self.session.get_modelmeta().custom_metadata_map.get(METADATA)
         if about is None:
             raise ValueError(f"{file} does not say what it is: give a file that `dsa onnx` wrote.")
@@ -180,11 +176,13 @@ class OnnxModel:
         if not self.labels:
             raise ValueError(f"{self.about['name']} is no classifier: it has vectors only, by encode().")
         several = [texts] if isinstance(texts, str | tuple | Mapping) else texts
-        batches = TextBatches(
-            self._text_tokenizer, [_pair(text) for text in several], batch_size, at_a_time=self.threads
-        )
         logits = compute_in_batches(
-            batches, lambda batch: self._run(batch, "logits"), self._width("logits"), threads=self.threads
+            self._text_tokenizer,
+            [_pair(text) for text in several],
+            lambda batch: self._run(batch, "logits"),
+            self._width("logits"),
+            batch_size=batch_size,
+            threads=self.threads,
         )  # (texts, num_labels)
         scores = logits_to_scores(logits, self.about["scores"])
         best = scores.argmax(axis=1)
@@ -208,3 +206,13 @@ def _pair(text: TextInput) -> Text:
     if isinstance(text, Mapping):
         return (text["text"], text["text_pair"]) if "text_pair" in text else text["text"]
     return text
+
+
+def open_session(file: str | PathLike[str]) -> onnxruntime.InferenceSession:
+    """An ONNX file with the settings that it is served with."""
+    options = onnxruntime.SessionOptions()
+    # Two threads on one batch wait for each other most of the time; on two batches they are twice as fast as one.
+    options.intra_op_num_threads = 1
+    # Without it an x86 processor older than VNNI adds int8 products in 16 bits, which overflow: its vectors differ.
+    options.add_session_config_entry("session.x64quantprecision", "1")
+    return onnxruntime.InferenceSession(file, options, providers=["CPUExecutionProvider"])

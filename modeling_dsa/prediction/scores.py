@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from transformers import PreTrainedTokenizerBase
 
-from modeling_dsa.batching_dsa import Batch, Text, TextBatches, TextTokenizer, Vectors, compute_in_batches
+from modeling_dsa.batching_dsa import Batch, Text, TextTokenizer, Vectors, compute_in_batches
 from modeling_dsa.modeling_dsa import DSAForSequenceClassification
 from modeling_dsa.prediction.logits import logits_to_scores, score_function
 
@@ -41,8 +41,7 @@ def label_scores(
     function = score_function(model.config.problem_type, model.num_labels)
     with torch.random.fork_rng(devices=[] if model.device.type == "cpu" else None):
         torch.manual_seed(0)  # of a variational model that predicts from samples
-        batches = TextBatches(TextTokenizer(tokenizer.backend_tokenizer), texts)
-        found = compute_in_batches(batches, logits, model.num_labels)
+        found = compute_in_batches(TextTokenizer(tokenizer.backend_tokenizer), texts, logits, model.num_labels)
     scores = logits_to_scores(found, function)
     finite = np.isfinite(scores).all(axis=1)  # (texts,)
     if not finite.all():

@@ -48,9 +48,10 @@ def expected(texts: list[Text]) -> list[list[int]]:
     st.integers(1, 3),
 )
 def test_every_text_has_the_result_of_its_own_tokens(texts: list[Text], batch_size: int, threads: int) -> None:
-    batches = TextBatches(TextTokenizer(TOKENIZER), texts, batch_size, at_a_time=threads)
-    found = compute_in_batches(batches, sums, 3, "int64", threads=threads)
+    tokenizer = TextTokenizer(TOKENIZER)
+    found = compute_in_batches(tokenizer, texts, sums, 3, "int64", batch_size=batch_size, threads=threads)
     assert found.tolist() == expected(texts)
+    batches = TextBatches(tokenizer, texts, batch_size, at_a_time=threads)
     every = [batches[number] for number in range(len(batches))]
     widths = [batch.input_ids.shape[1] for batch in every]
     assert widths == sorted(widths, reverse=True)
@@ -64,7 +65,9 @@ def test_every_text_has_the_result_of_its_own_tokens(texts: list[Text], batch_si
 def test_mistakes_are_told() -> None:
     for text in (5, ("a",), ("a", None)):
         with pytest.raises(ValueError, match=r"at index 1 is .* which is neither a string nor a pair of strings"):
-            TextBatches(TextTokenizer(TOKENIZER), ["a", text])  # type: ignore[list-item]
+            compute_in_batches(TextTokenizer(TOKENIZER), ["a", text], sums, 3)  # type: ignore[list-item]
+    with pytest.raises(ValueError, match=r"at index 0 is 5, which is neither a string nor a pair of strings"):
+        compute_in_batches(TextTokenizer(TOKENIZER), [5], sums, 3)  # type: ignore[list-item]
     with pytest.raises(ValueError, match=r"The sentence at index 0 is \('a', 'b'\), which is no string"):
         encode_sentences(TextTokenizer(TOKENIZER), [("a", "b")], sums, 3)  # type: ignore[list-item]
 
