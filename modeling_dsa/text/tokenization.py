@@ -102,6 +102,11 @@ def _refuse_single_string(name: str, value: Iterable[str]) -> None:
         raise ValueError(f"{name} is one string where a list of strings is needed: put it in a list.")
 
 
+def has_pieces(tokenizer: Tokenizer) -> bool:
+    """Whether a tokenizer reads words that it lacks as pieces."""
+    return isinstance(tokenizer.model, models.WordPiece)
+
+
 def _numbered(words: list[str], pieces: list[str]) -> dict[str, int]:
     """The ids of special tokens, words and pieces."""
     first = len(SPECIAL_TOKENS)

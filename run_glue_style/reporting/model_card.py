@@ -18,11 +18,12 @@ from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]
 from modeling_dsa import DSAConfig, DSAForSequenceClassification
 from modeling_dsa.encoders_dsa import ENCODERS
 from modeling_dsa.files.card_sections import CARD, keep_own_words, read_card
-from modeling_dsa.files.loading import load_model_and_tokenizer, load_part
+from modeling_dsa.files.loading import load_model_and_tokenizer, load_part, load_tokenizer
 from modeling_dsa.files.model_folder import read_config
 from modeling_dsa.files.replacing import replaced_file
 from modeling_dsa.poolings_dsa import POOLINGS
 from modeling_dsa.shipped.files import CARD_TEMPLATE
+from modeling_dsa.text.tokenization import has_pieces
 from run_glue_style.training.entry import run_script
 from run_glue_style.training.results import read_results
 
@@ -52,6 +53,7 @@ def model_card(
     config: DSAConfig,
     examples: Sequence[WidgetExample] = (),
     picture: str | None = None,
+    open_vocabulary: bool = False,
     other_seeds: Sequence[Mapping[str, Any]] = (),
 ) -> ModelCard:
     """The card of a model.
@@ -62,6 +64,7 @@ def model_card(
         config: Its config.
         examples: What it said to some inputs.
         picture: File in its repository with a picture of its attention.
+        open_vocabulary: Its tokenizer reads other words as pieces.
         other_seeds: The all_results.json of runs that differ from its own in their seed alone; the card shows the mean
             and the standard deviation over all of them.
 
@@ -73,7 +76,11 @@ def model_card(
     _check_results(results)
     check_seeds("the model and the other seeds", [results, *other_seeds])
     kind = kind_of(config, results)
-    facts = _facts(results, model_id, config, kind, other_seeds) | {"examples": examples, "picture": picture}
+    facts = _facts(results, model_id, config, kind, other_seeds) | {
+        "examples": examples,
+        "picture": picture,
+        "open_vocabulary": open_vocabulary,
+    }
     card_data = card_metadata(results, facts, kind, examples)
     card: ModelCard = ModelCard.from_template(card_data, template_path=str(CARD_TEMPLATE), **facts)
     return card
@@ -102,13 +109,22 @@ def write_card(folder: Path, model_id: str, other_seeds: Sequence[Mapping[str, A
     path = folder / "all_results.json"
     results = _read_results(path) if path.is_file() else {}
     examples: Sequence[WidgetExample] = ()
+    tokenizer = None
     inputs = shown_inputs(kind_of(config, results), results)
     if config.is_classifier and inputs and any(folder.glob("*.safetensors")):
         model, tokenizer = load_model_and_tokenizer(folder)
         examples = widget_examples(cast(DSAForSequenceClassification, model), tokenizer, inputs)
+    elif (folder / "tokenizer.json").is_file():
+        tokenizer = load_tokenizer(folder, config)
     picture = PICTURE if (folder / PICTURE).is_file() else None
     card = model_card(
-        results, model_id=model_id, config=config, examples=examples, picture=picture, other_seeds=other_seeds
+        results,
+        model_id=model_id,
+        config=config,
+        examples=examples,
+        picture=picture,
+        open_vocabulary=tokenizer is not None and has_pieces(tokenizer.backend_tokenizer),
+        other_seeds=other_seeds,
     )
     if (folder / CARD).is_file():
         keep_own_words(card, read_card(folder))

@@ -28,10 +28,14 @@ class System:
     Attributes:
         called: Its name in the paper; None where the paper does not have it.
         published: Published figures in percent, by column.
+        source: The paper that has the figures; None where it is the table's.
+        vectors: Word vectors that its figures were made with; None where they are the table's.
     """
 
     called: str | None = None
     published: Mapping[str, float] = field(default_factory=dict)
+    source: str | None = None
+    vectors: str | None = None
 
 
 @dataclass(frozen=True)

@@ -91,16 +91,17 @@ def _over_seeds(runs: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, str]]:
 
 
 def _comparison(runs: Sequence[Mapping[str, Any]], known: KnownData | None) -> dict[str, Any] | None:
-    """Our figures beside the paper's on the same data: `systems`, `table`, `figures` of (column, ours, published).
+    """Our figures beside the paper's on the same data: `systems`, their `source`, the `vectors`
+    of each, `table`, and `figures` of (column, ours, published).
 
-    The paper's system is the run's own or, where it has none of the kind, each that it has.
+    The system is the run's own or, where the table has none of the kind, each that the table's paper has.
     """
     if known is None:
         return None
     results = runs[0]
     table, part = read_published(known.table), known.name.replace("-", "").lower()
     own = [name for name in table.systems if f"{name}-{part}" == results.get("setting")]
-    systems = own or list(table.systems)
+    systems = own or [name for name, system in table.systems.items() if system.source is None]
     figures = []
     for column, wanted in table.columns.items():
         published = [table.systems[name].published.get(column) for name in systems]
@@ -111,8 +112,11 @@ def _comparison(runs: Sequence[Mapping[str, Any]], known: KnownData | None) -> d
     shown = [number for number in range(len(systems)) if any(told[number] != "–" for _, _, told in figures)]
     if not shown:
         return None
+    kept = [table.systems[systems[number]] for number in shown]
     return {
-        "systems": [table.systems[systems[number]].called for number in shown],
+        "systems": [system.called for system in kept],
+        "source": kept[0].source or table.source,
+        "vectors": [system.vectors or table.published_with.vectors for system in kept],
         "table": table,
         "figures": [(column, ours, [told[number] for number in shown]) for column, ours, told in figures],
     }

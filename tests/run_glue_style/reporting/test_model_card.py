@@ -339,7 +339,7 @@ def test_the_template_names_only_what_it_is_given() -> None:
     config = DSAConfig.from_dict(dict(results["model"]))
     facts = cards._facts(results, ID, config, kind_of(config, results), ())
     named = meta.find_undeclared_variables(Environment().parse(CARD_TEMPLATE.read_text("utf-8")))
-    assert named - {"card_data", "examples", "picture"} == set(facts)
+    assert named - {"card_data", "examples", "picture", "open_vocabulary"} == set(facts)
 
 
 def run_command(*words: object) -> int:
@@ -504,12 +504,15 @@ def test_mistakes_get_one_sentence(
     assert (tmp_path / "README.md").read_text("utf-8") == "the old card"
 
 
-def test_a_broken_model_gets_one_sentence(home: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize(("part", "name"), [("model", "model.safetensors"), ("tokenizer", "tokenizer.json")])
+def test_a_broken_model_gets_one_sentence(
+    part: str, name: str, home: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     for path in (home / ID).glob("*.json"):
         (tmp_path / path.name).write_bytes(path.read_bytes())
-    (tmp_path / "model.safetensors").write_bytes(b"no weights")
+    (tmp_path / name).write_bytes(b"neither")
     assert run_command(tmp_path, "--model_id", ID) == 2
-    assert "the model cannot be loaded" in logged_error(caplog)
+    assert f"the {part} cannot be loaded" in logged_error(caplog)
     assert not (tmp_path / "README.md").exists()
 
 
