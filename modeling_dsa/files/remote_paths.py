@@ -8,6 +8,8 @@ if TYPE_CHECKING:
 
 AnyPath: TypeAlias = Union[Path, "UPath"]
 
+_OBJECT_STORES = frozenset({"abfs", "abfss", "az", "gcs", "gs", "hf", "s3", "s3a"})
+
 
 def parse_path(text: str) -> AnyPath:
     """The path of a file or folder of this machine, or of what a URL names.
@@ -44,11 +46,17 @@ def check_writable(path: AnyPath) -> None:
         return
     probe = path.with_name(f".writable-{path.name}")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        if not is_object_store(path):  # it has no folders but buckets, and one with a mistyped name must not be made
+            path.parent.mkdir(parents=True, exist_ok=True)
         probe.fs.pipe_file(probe.path, b"")
         probe.fs.rm_file(probe.path)
     except Exception as error:
         raise ValueError(f"{path} cannot be written ({_reason(error)}): give another output.") from error
+
+
+def is_object_store(path: "UPath") -> bool:
+    """Whether a path is that of an object, which is there when its upload is complete and not before."""
+    return path.protocol in _OBJECT_STORES
 
 
 def _reason(error: Exception) -> str:

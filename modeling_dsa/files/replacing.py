@@ -13,7 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from .remote_paths import AnyPath
+from .remote_paths import AnyPath, is_object_store
 
 if TYPE_CHECKING:
     from upath import UPath
@@ -22,7 +22,6 @@ PathOrUPath = TypeVar("PathOrUPath", Path, "UPath")
 
 
 _LONGEST_NAME = 255 - len(".unfinished---4194304") - 64  # bytes beside the marks, a host's name and a process's number
-_OBJECT_STORES = frozenset({"abfs", "abfss", "az", "gcs", "gs", "hf", "s3", "s3a"})
 
 
 @contextmanager
@@ -82,7 +81,7 @@ def filled_folder(folder: Path, last: str | None = None) -> Iterator[Path]:
 
 
 def _upload(file: Path, path: "UPath") -> None:
-    if path.protocol in _OBJECT_STORES:  # an object is there when its upload is complete
+    if is_object_store(path):
         path.fs.put_file(str(file), path.path)
         return
     beside = _beside(path)

@@ -209,6 +209,41 @@ def test_interrupt_leaves_no_half_array(model: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_an_object_store_has_whole_shards_whatever_is_killed(model: Path, tmp_path: Path) -> None:
+    server = pytest.importorskip("moto.server", reason="moto, a server with the interface of S3, is not installed")
+    s3fs = pytest.importorskip("s3fs", reason="s3fs is not installed")
+    service = server.ThreadedMotoServer(ip_address="127.0.0.1", port=0)
+    service.start()
+    url = "http://{}:{}".format(*service.get_host_and_port())
+    keys = {"AWS_ACCESS_KEY_ID": "user", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_DEFAULT_REGION": "us-east-1"}
+    store = s3fs.S3FileSystem(key="user", secret="secret", endpoint_url=url, use_listings_cache=False)
+    variables = {"AWS_ENDPOINT_URL": url, **keys}
+    try:
+        store.mkdir("bucket")
+        store.put_file(str(slow_input(tmp_path, 20_000)), "bucket/many.txt")
+        words = ["s3://bucket/many.txt", "s3://bucket/vectors", "--model", model, "--shard_size", 1000]
+        with subprocess.Popen([str(DSA), "encode", *map(str, words)], env=ENVIRONMENT | variables) as process:
+            while len(store.glob("bucket/vectors/vectors-*")) < 2 and process.poll() is None:
+                time.sleep(0.005)
+            process.kill()
+        assert 2 <= len(store.glob("bucket/vectors/vectors-*")) < 20
+        done = command(*words, **variables)
+        assert done.returncode == 0, done.stderr
+        store.get("bucket/vectors", str(tmp_path / "there"), recursive=True)
+        assert command(tmp_path / "many.txt", tmp_path / "here", *words[2:]).returncode == 0
+        names = [path.name for path in sorted((tmp_path / "here").glob("vectors-*"))]
+        assert [path.name for path in sorted((tmp_path / "there").glob("vectors-*"))] == names
+        for name in names:
+            assert (tmp_path / "there" / name).read_bytes() == (tmp_path / "here" / name).read_bytes()
+        mistyped = command(words[0], "s3://buckets/vectors", *words[2:], **variables)
+        assert mistyped.returncode == 2
+        assert "s3://buckets/vectors cannot be written" in mistyped.stderr
+        assert store.ls("") == ["bucket"]
+    finally:
+        service.stop()
+
+
+@pytest.mark.slow
 def test_two_processes_share_the_shards(model: Path, lines: Path, expected: Vectors, tmp_path: Path) -> None:
     call = [str(DSA), "encode", str(lines), str(tmp_path / "a"), "--model", str(model), "--shard_size", "40"]
     variables = [{"RANK": str(rank), "WORLD_SIZE": "2"} for rank in range(2)]
