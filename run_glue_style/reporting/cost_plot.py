@@ -57,7 +57,8 @@ def draw_costs(table: PublishedTable, runs: Mapping[str, Sequence[Mapping[str, A
     panels[0].set_ylabel("test accuracy, percent")
     figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower left", ncols=2, fontsize=7, frameon=False)
     spread = any(not math.isnan(spread) for *_, spread in ours.values())
-    panels[2].legend(fontsize=7, title="mean ± standard deviation" if spread else None, title_fontsize=7)
+    key = "mean ± standard deviation; without a bar one seed" if spread else None
+    panels[2].legend(fontsize=7, title=key, title_fontsize=7)
     figure.suptitle(wrapped(f"{table.title}: accuracy against cost", figure.get_figwidth(), 10), fontsize=10)
     save_picture(figure, path)
 

@@ -22,7 +22,7 @@ _PUBLISHED: dict[str, Any] = {
     "fillstyle": "none",
     "label": "published",
 }
-_LABEL = "ours: mean ± standard deviation over seeds"
+_LABEL = "ours: mean ± standard deviation over seeds; without a bar one seed"
 _PANELS_IN_A_ROW = 3
 _APART = 0.12  # of the two marks of a system, in rows
 
