@@ -270,7 +270,11 @@ def test_accumulated_batches_are_one_step(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_a_compiled_model_is_trained_and_saved_like_any_other(tmp_path: Path) -> None:
     trainer = trainer_of(
-        SYSTEMS["pairs"], tmp_path, num_train_epochs=6, torch_compile=True, torch_compile_backend="aot_eager"
+        SYSTEMS["pairs"] | NO_DROPOUT,
+        tmp_path,
+        num_train_epochs=8,
+        torch_compile=True,
+        torch_compile_backend="aot_eager",
     )
     try:
         before = trainer.evaluate(trainer.train_dataset)["eval_loss"]
