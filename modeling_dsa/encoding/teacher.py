@@ -20,12 +20,13 @@ def load_teacher(model: str) -> "SentenceTransformer":
         ValueError: sentence-transformers is not installed, or there is no such model, or it cannot be loaded.
     """
     try:
+        import datasets  # noqa: F401 - what the teacher computes is kept in its cache
         from sentence_transformers import SentenceTransformer
     except ModuleNotFoundError as error:
-        if error.name != "sentence_transformers":
+        if error.name not in ("datasets", "sentence_transformers"):
             raise
         raise ValueError(
-            'A teacher needs sentence-transformers: pip install "dsa-transformers[sentence-transformers]".'
+            f'A teacher needs {error.name.replace("_", "-")}: pip install "dsa-transformers[sentence-transformers]".'
         ) from error
     from huggingface_hub.errors import StrictDataclassError
     from safetensors import SafetensorError

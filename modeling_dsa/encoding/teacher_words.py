@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import logging
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,6 +19,8 @@ from .teacher import load_teacher, teacher_cache, teacher_sha256
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
+
+logger = logging.getLogger(__name__)
 
 USUAL_SIZE = Size(words=50_000, pieces=8_000)  # of a vocabulary, where nothing else is said
 
@@ -119,11 +122,17 @@ def _encode_once(teacher: "SentenceTransformer", texts: list[str], progress: boo
     content = json.dumps([teacher_sha256(teacher), texts])
     name = f"words-{hashlib.sha256(content.encode()).hexdigest()[:16]}.npy"
     file = teacher_cache() / name
-    if not file.is_file():
+    vectors: npt.NDArray[np.float32]
+    try:
+        vectors = np.load(file)
+    except (OSError, EOFError, ValueError):  # there is none, or it is broken
         encoded = teacher.encode(texts, batch_size=_BATCH, show_progress_bar=progress, convert_to_numpy=True)
-        with replaced_file(file) as beside:
-            np.save(beside, np.asarray(encoded, np.float32))
-    vectors: npt.NDArray[np.float32] = np.load(file)
+        vectors = np.asarray(encoded, np.float32)
+        try:
+            with replaced_file(file) as beside:
+                np.save(beside, vectors)
+        except OSError as error:
+            logger.warning("The teacher's word vectors are not kept for later runs: %s", error)
     return vectors
 
 

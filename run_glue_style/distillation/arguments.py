@@ -33,8 +33,8 @@ class TeacherArguments:
     )
     cache_dir: Path | None = _option(
         None,
-        "Folder for the vectors that a teacher has computed, which later runs find; default: dsa-teacher in the cache "
-        "of datasets.",
+        "Folder for the vectors that a teacher has given the texts, which later runs find; default: dsa-teacher in the "
+        "cache of datasets (HF_DATASETS_CACHE), where those of words always are.",
     )
     validation_sentences: int = _option(
         2000, "Texts that are held out, the same ones whatever the seed; their copies are left out of the training."

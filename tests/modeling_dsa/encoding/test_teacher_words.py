@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from sklearn.decomposition import PCA
 
+from modeling_dsa.encoding import teacher_words
 from modeling_dsa.encoding.teacher import load_teacher
 from modeling_dsa.encoding.teacher_words import teacher_name, teacher_vectors, vocabulary_from_teacher
 from modeling_dsa.text.tokenization import build_tokenizer
@@ -53,6 +54,25 @@ def test_a_teacher_is_asked_once(teacher: "SentenceTransformer", monkeypatch: py
     monkeypatch.setattr(teacher, "max_seq_length", 1)  # another teacher
     teacher_vectors(teacher, tokenizer, 6, progress=False)
     assert asked.count(len(WORDS) + 1) == 2
+
+
+def test_a_broken_cache_costs_only_time(
+    teacher: "SentenceTransformer", monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, tmp_path: Path
+) -> None:
+    cache = tmp_path / "cache"
+    monkeypatch.setattr(teacher_words, "teacher_cache", lambda: cache)
+    tokenizer = build_tokenizer(WORDS, lowercase=True)
+    expected = teacher_vectors(teacher, tokenizer, 6, progress=False).vectors
+    (kept,) = cache.iterdir()
+    whole = kept.read_bytes()
+    for broken in (b"", whole[:-1]):
+        kept.write_bytes(broken)
+        np.testing.assert_array_equal(teacher_vectors(teacher, tokenizer, 6, progress=False).vectors, expected)
+        assert kept.read_bytes() == whole
+    cache = tmp_path / "file"
+    cache.touch()  # no folder: nothing can be kept in it
+    np.testing.assert_array_equal(teacher_vectors(teacher, tokenizer, 6, progress=False).vectors, expected)
+    assert "are not kept for later runs" in caplog.text
 
 
 def test_fewer_numbers_are_the_principal_components(teacher: "SentenceTransformer") -> None:

@@ -17,7 +17,7 @@ from transformers import AutoTokenizer, pipeline
 
 from modeling_dsa.encoding.encoder import SentenceEncoder
 from modeling_dsa.onnx.export import export_onnx
-from modeling_dsa.onnx.session import METADATA, OnnxModel
+from modeling_dsa.onnx.session import METADATA, OnnxModel, open_session
 
 SHIPPED = Path(__file__).parents[3] / "model_cards" / "dsa-snli"
 SENTENCES = ["A man sleeps.", "", "The zqxv plays a guitar on the street.", "Nobody sings.", "man " * 70, "\ud800 man"]
@@ -55,6 +55,11 @@ def test_classes_are_those_of_the_pipeline(exported: Saved) -> None:
         assert [one["score"] for one in found] == pytest.approx([one["score"] for one in expected], abs=1e-5)
     assert model.classify(PAIRS[0]) == model.classify(pairs[0])
     assert model.classify([]) == []
+
+
+def test_products_of_int8_are_whole_on_every_processor(exported: Saved) -> None:
+    options = open_session(exported.folder / "onnx" / "model.onnx").get_session_options()
+    assert options.get_session_config_entry("session.x64quantprecision") == "1"
 
 
 def test_int8_is_asked_for_by_a_word(exported: Saved) -> None:
