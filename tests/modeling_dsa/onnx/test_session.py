@@ -57,9 +57,19 @@ def test_classes_are_those_of_the_pipeline(exported: Saved) -> None:
     assert model.classify([]) == []
 
 
-def test_products_of_int8_are_whole_on_every_processor(exported: Saved) -> None:
-    options = open_session(exported.folder / "onnx" / "model.onnx").get_session_options()
-    assert options.get_session_config_entry("session.x64quantprecision") == "1"
+def test_products_of_int8_are_whole_on_every_processor(tmp_path: Path) -> None:
+    weight = onnx.numpy_helper.from_array(np.full((64, 64), 127, np.int8), "weight")
+    graph = onnx.helper.make_graph(
+        [onnx.helper.make_node("MatMulInteger", ["tokens", "weight"], ["products"])],
+        "largest_products",
+        [onnx.helper.make_tensor_value_info("tokens", onnx.TensorProto.UINT8, ["count", 64])],
+        [onnx.helper.make_tensor_value_info("products", onnx.TensorProto.INT32, ["count", 64])],
+        [weight],
+    )
+    opset = onnx.helper.make_opsetid("", 18)
+    onnx.save(onnx.helper.make_model(graph, opset_imports=[opset], ir_version=10), tmp_path / "products.onnx")
+    (products,) = open_session(tmp_path / "products.onnx").run(None, {"tokens": np.full((8, 64), 255, np.uint8)})
+    assert (products == 64 * 127 * 255).all()
 
 
 def test_int8_is_asked_for_by_a_word(exported: Saved) -> None:
