@@ -40,7 +40,7 @@ from modeling_dsa.explanation.explain import explain  # noqa: E402
 from modeling_dsa.files.loading import load_model_and_tokenizer  # noqa: E402
 from modeling_dsa.files.replacing import replaced_file  # noqa: E402
 from modeling_dsa.hub.static_space import write_static_space  # noqa: E402
-from run_glue_style.reporting import cost_plot, tabulate  # noqa: E402
+from run_glue_style.reporting import cost_plot, entropy_history, tabulate  # noqa: E402
 from run_glue_style.reporting.published import read_published  # noqa: E402
 from run_glue_style.reporting.reporters import draw_attention_of_examples  # noqa: E402
 from run_glue_style.training.run import FinishedRun  # noqa: E402
@@ -98,6 +98,10 @@ def pictures() -> dict[Path, Draw]:
         folder = table.parent
         if any((folder / name).is_file() for name in ("table.json", "entropy.json")):
             found |= dict.fromkeys((folder / "plot.png", folder / "plot.svg"), partial(tabulate.main, [str(folder)]))
+    attention = ROOT / "results" / "snli-attention"
+    runs = map(str, sorted(attention.glob("*/seed-0.json.gz")))
+    history = partial(entropy_history.main, [*runs, "--output", str(attention / "entropy")])
+    found |= dict.fromkeys((attention / "entropy.png", attention / "entropy.svg"), history)
     snli = ROOT / "results" / "snli"
     costs = partial(cost_plot.draw_costs, read_published("snli"), tabulate.read_rows(snli), snli / "costs")
     return found | dict.fromkeys((snli / "costs.png", snli / "costs.svg"), costs)

@@ -223,7 +223,7 @@ def _run_lstm(lstm: nn.Module, tokens: Tensor, packing: Packing, rectangles: lis
 
 def _autocast_lacks_lstm(tokens: Tensor) -> bool:
     """Whether autocast would ask oneDNN for an LSTM that it does not have: half precision on a CPU without AVX-512."""
-    if tokens.device.type != "cpu" or not torch.is_autocast_enabled("cpu"):
+    if tokens.device.type != "cpu" or not torch.is_autocast_enabled("cpu") or not torch.backends.mkldnn.is_available():
         return False
     is_half = torch.get_autocast_dtype("cpu") == torch.float16
     # torch has no public name for these.

@@ -95,7 +95,7 @@ def _slide(tokens: Tensor, weight: Tensor, bias: Tensor | None = None, first: in
 
 
 class _Convolution(torch.autograd.Function):
-    """The same with another gradient of the weights: matrix products, at twice the speed of the library's."""
+    """The same with another gradient of the weights: matrix products, which are faster than the library's on a CPU."""
 
     @staticmethod
     def forward(tokens: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
