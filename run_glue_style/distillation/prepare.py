@@ -142,7 +142,7 @@ def _objective(
     return Distillation(
         losses=losses,
         metric_for_best_model=metric_for_best_model,
-        components=None if components is None else torch.from_numpy(components),
+        components=None if components is None else torch.tensor(components),
         attention_penalty=student.config.attention_penalty,
         similarity={name: pairs.scores for name, pairs in similarity.items()},
     )

@@ -145,7 +145,8 @@ class PaddingCollator:
             if name != "labels"
         }
         labels = label_array([example["labels"] for example in examples])
-        return BatchEncoding({**batch, "labels": torch.from_numpy(labels)})
+        # Copied, as vectors are multiplied: products round by where memory begins, and numpy's begins anywhere.
+        return BatchEncoding({**batch, "labels": torch.tensor(labels)})
 
 
 def label_array(labels: Any) -> NDArray[Any]:
