@@ -147,6 +147,7 @@ def _widget() -> None:
             shown = browser.new_page(viewport={"width": 1000, "height": 400})
             shown.goto(url)
             shown.locator("#answer").wait_for()
+            shown.get_by_text("without a connection from now on").wait_for()  # then nothing writes there any more
             shown.locator("#facts").evaluate("facts => facts.remove()")  # it tells how long this machine took
             shown.wait_for_timeout(500)  # the bars grow
             shown.screenshot(path=IMAGES / "widget.png", full_page=True)

@@ -21,7 +21,7 @@ from .peers import BiLSTMMax, Encode, in_padded_batches, installed_packages, ran
 from .records import read_record
 from .shipped import REPOSITORY, SHIPPED_MODEL, read_pairs
 
-RESULTS = REPOSITORY / "results" / "snli"
+RESULTS = REPOSITORY / "results" / "snli-balanced"
 FROZEN = REPOSITORY / "benchmarks" / "peer_accuracy.json"
 SINGLE_DSA, TRAINED_HERE, PEER = "single DSA", "trained here", "peer"
 TOLERANCE = 1e-5

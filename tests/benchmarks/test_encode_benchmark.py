@@ -26,10 +26,10 @@ def test_everyone_is_there_with_the_accuracy_of_its_own_record(tmp_path: Path) -
     frozen = {result["name"]: result["seeds"] for result in read_record(BENCHMARKS / "peer_accuracy.json").results}
     assert {name: by_name[name]["accuracy"]["seeds"] for name in peers} == {name: frozen[name] for name in peers}
     for name in trained:
-        files = sorted((BENCHMARKS.parent / "results" / "snli" / name).glob("*.json"))
+        files = sorted((BENCHMARKS.parent / "results" / "snli-balanced" / name).glob("*.json"))
         records = [json.loads(path.read_text(encoding="utf-8")) for path in files]
         accuracy = by_name[name]["accuracy"]
-        assert accuracy["source"] == f"results/snli/{name}"
+        assert accuracy["source"] == f"results/snli-balanced/{name}"
         assert accuracy["seeds"] == [found["metrics"]["validation"]["accuracy"] for found in records]
 
 
