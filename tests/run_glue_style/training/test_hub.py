@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import wait
 from pathlib import Path
 from typing import Any
 
@@ -160,8 +161,22 @@ def run_here(
         return run_main(run_nli_script.main, "run_nli.py", words, "--cpu", "--push_to_hub"), folder / "run"
 
 
+@pytest.fixture
+def one_push_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run of a fraction of a second may end before its first push has: the training waits for each."""
+    push_checkpoint = HubRun.push_checkpoint
+
+    def push_and_wait(run: HubRun, trainer: Any) -> None:
+        push_checkpoint(run, trainer)
+        assert run._running is not None
+        wait([run._running])
+
+    monkeypatch.setattr(HubRun, "push_checkpoint", push_and_wait)
+
+
+@pytest.mark.usefixtures("waitless", "one_push_at_a_time")
 def test_every_checkpoint_is_pushed_but_for_one_that_fails_and_the_end_too(
-    hub: LoopbackHub, data: dict[str, Any], tmp_path: Path, caplog: pytest.LogCaptureFixture, waitless: None
+    hub: LoopbackHub, data: dict[str, Any], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     hub.fail(1, method="PUT", path_contains="/models/", how="403")  # huggingface_hub makes a RuntimeError of it
     code, run = run_here(hub, tmp_path, data, hub_model_id="ada/mine", hub_strategy="every_save")
