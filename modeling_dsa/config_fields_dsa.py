@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 
 from .compatibility_dsa import PreTrainedConfig, strict
 
-PAIR_FEATURES = ("first", "second", "difference", "signed_difference", "product", "cosine", "gated")
+PAIR_FEATURES = ("first", "second", "difference", "signed_difference", "product", "cosine", "gated", "overlap")
 
 
 class Bound(NamedTuple):
@@ -168,7 +168,8 @@ class DSAConfigFields(PreTrainedConfig):
         'What the classifier sees of a pair [p, h], in this order: "first" (p), "second" (h), '
         '"difference" (|p - h|), "product" (p * h) (these four are heuristic matching), "signed_difference" '
         '(p - h), "cosine" (of p and h as a whole and, with several heads and no projection, of each head\'s part of '
-        'them), "gated" (a gated encoder: the product of two linear maps, of each head\'s part of p and of h).',
+        'them), "gated" (a gated encoder: the product of two linear maps, of each head\'s part of p and of h), '
+        '"overlap" (how much of each text stands in the other: the five numbers of `overlap_dsa.TokenOverlap`).',
     )
     gated_size: int = config_field(600, 'Width of the feature "gated" for each head.', COUNT)
     classifier_hidden_sizes: list[int] | tuple[int, ...] = config_field(

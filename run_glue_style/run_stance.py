@@ -15,7 +15,7 @@ if not __package__:  # started by its path: Python searches this folder, and not
 
 from modeling_dsa import DSAForSequenceClassification
 from run_glue_style.reporting.reporters import REPORTERS
-from run_glue_style.tasks.fnc_score import FNCScore
+from run_glue_style.tasks.fnc_score import FNCScore, class_points
 from run_glue_style.tasks.metrics import ClassificationMetric
 from run_glue_style.tasks.stance import LABEL_NAMES, STANCE, StanceFiles, ValidationBy, check_share, load_stances
 from run_glue_style.tasks.task import Task
@@ -60,6 +60,13 @@ class DataArguments:
             "organisers' baseline does with a share of 0.2."
         },
     )
+    learn_points: bool = field(
+        default=False,
+        metadata={
+            "help": "Learn to score points: an unrelated pair, which gives a quarter of them, counts as if it were a "
+            "quarter as frequent, so that a pair in doubt is called related."
+        },
+    )
 
 
 def make_task(arguments: DataArguments) -> Task:
@@ -90,6 +97,7 @@ def make_task(arguments: DataArguments) -> Task:
         example=("Police find mass graves", "The mayor said that no graves were found."),
         metrics=(ClassificationMetric(LABEL_NAMES), FNCScore(LABEL_NAMES)),
         group_column="body",
+        class_points=class_points(LABEL_NAMES) if arguments.learn_points else None,
     )
 
 

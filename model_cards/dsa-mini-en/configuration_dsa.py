@@ -8,6 +8,7 @@ from transformers.utils import logging
 
 from .compatibility_dsa import strict
 from .config_fields_dsa import DSAConfigFields, field_help
+from .overlap_dsa import TokenOverlap
 from .systems_dsa import Encoder, Pooling
 
 if TYPE_CHECKING:
@@ -80,7 +81,11 @@ class DSAConfig(DSAConfigFields):
         size = self.sentence_embedding_size
         if self.sentences_per_example == 1:
             return size
-        sizes = {"cosine": 1 + self.compared_heads, "gated": self.num_attention_heads * self.gated_size}
+        sizes = {
+            "cosine": 1 + self.compared_heads,
+            "gated": self.num_attention_heads * self.gated_size,
+            "overlap": TokenOverlap.size,
+        }
         return sum(sizes.get(name, size) for name in self.pair_features)
 
     @property

@@ -5,6 +5,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from .configuration_dsa import DSAConfig
+from .overlap_dsa import TokenOverlap
 
 
 class GatedEncoder(nn.Module):
@@ -37,12 +38,22 @@ class PairFeatures(nn.Module):
         if "gated" in self.names:
             heads = config.num_attention_heads
             self.gates = GatedEncoder(heads, config.sentence_embedding_size // heads, config.gated_size)
+        self.overlap = TokenOverlap(config.embedding_size) if "overlap" in self.names else None
 
-    def forward(self, first: Tensor, second: Tensor) -> Tensor:
-        """(batch, width) twice -> (batch, config.classifier_input_size)"""
-        return torch.cat([self._feature(name, first, second) for name in self.names], dim=-1)
+    def forward(self, first: Tensor, second: Tensor, overlap: Tensor | None = None) -> Tensor:
+        """Lay the features side by side.
 
-    def _feature(self, name: str, first: Tensor, second: Tensor) -> Tensor:
+        Args:
+            first: Vectors. (batch, width)
+            second: Vectors. (batch, width)
+            overlap: What `self.overlap` says of the texts, where it is one of the features. (batch, 5)
+
+        Returns:
+            (batch, config.classifier_input_size)
+        """
+        return torch.cat([self._feature(name, first, second, overlap) for name in self.names], dim=-1)
+
+    def _feature(self, name: str, first: Tensor, second: Tensor, overlap: Tensor | None) -> Tensor:
         if name == "first":
             return first
         if name == "second":
@@ -56,6 +67,8 @@ class PairFeatures(nn.Module):
         if self.gates is not None and name == "gated":
             factors: Tensor = self.gates(first, second)
             return factors
+        if overlap is not None and name == "overlap":
+            return overlap.to(first.dtype)
         cosines = [F.cosine_similarity(first, second)[:, None]]
         if self.compared_heads:
             shape = (self.compared_heads, -1)

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from .config_fields_dsa import DSAConfigFields  # noqa: F401
     from .directional_dsa import DirectionalEncoder  # noqa: F401
     from .handler import EndpointHandler  # noqa: F401
+    from .overlap_dsa import TokenOverlap  # noqa: F401
     from .pairwise_dsa import PairwiseSelfAttention  # noqa: F401
     from .pipeline_dsa import SentenceEmbeddingPipeline  # noqa: F401
     from .tree_dsa import GumbelTreeLSTM  # noqa: F401
@@ -136,6 +137,7 @@ class DSAPreTrainedModel(PreTrainedModel):
         "ClassifierLayer",
         "GatedEncoder",
         "HighwayLayer",
+        "TokenOverlap",
         "WordShortcut",
     ]
 
@@ -604,7 +606,8 @@ class DSAForSequenceClassification(DSAPreTrainedModel):
             return_dict=True,
         )
         self._hint_at_pairs(outputs.second_pooler_output, token_type_ids)
-        sampled_logits = self._sampled_logits(outputs)  # (samples, batch, num_labels)
+        overlap = self._overlap(input_ids, attention_mask, token_type_ids)  # (batch, 5)
+        sampled_logits = self._sampled_logits(outputs, overlap)  # (samples, batch, num_labels)
         logits, probabilities_std = _mean_prediction(sampled_logits)
         loss = reconstruction_loss = None
         if labels is not None:
@@ -660,15 +663,41 @@ class DSAForSequenceClassification(DSAPreTrainedModel):
                 'such as {"text": ..., "text_pair": ...} or "first [SEP] second".'
             )
 
-    def _sampled_logits(self, outputs: DSAModelOutput) -> Tensor:
-        """Scores of the classes under each sample of the sentences' vectors. (samples, batch, num_labels)"""
+    def _overlap(
+        self, input_ids: Tensor | None, attention_mask: Tensor | None, token_type_ids: Tensor | None
+    ) -> Tensor | None:
+        """What the tokens of each pair's texts have in common, of those that the model reads. (batch, 5)
+
+        Raises:
+            ValueError: There are no tokens, but only word vectors.
+        """
+        if self.pair_features is None or self.pair_features.overlap is None:
+            return None
+        if input_ids is None:
+            raise ValueError("pair_features 'overlap' compares tokens: give input_ids, and not inputs_embeds.")
+        config = self.config
+        is_token, is_second = split_pairs(
+            input_ids, attention_mask, token_type_ids, config.pad_token_id, config.sep_token_id
+        )
+        sides = [is_token & ~is_second, is_token & is_second]
+        if config.max_sentence_tokens is not None:
+            sides = [side & (side.cumsum(1) <= config.max_sentence_tokens) for side in sides]
+        found: Tensor = self.pair_features.overlap(input_ids, *sides, self.get_input_embeddings().weight)
+        return found
+
+    def _sampled_logits(self, outputs: DSAModelOutput, overlap: Tensor | None) -> Tensor:
+        """Scores of the classes under each sample of the sentences' vectors, and what their texts have in common.
+
+        (batch, 5) -> (samples, batch, num_labels)
+        """
         vectors = outputs.vector_samples  # (samples, batch, 1 or 2, width)
         if vectors is None:
             pair = (outputs.pooler_output, outputs.second_pooler_output)
             vectors = torch.stack([vector for vector in pair if vector is not None], dim=1)[None]
         features = vectors[:, :, 0].flatten(0, 1)  # (samples * batch, width)
         if self.pair_features is not None:
-            features = self.pair_features(features, vectors[:, :, 1].flatten(0, 1))
+            overlap = None if overlap is None else overlap.repeat(vectors.shape[0], 1)  # (samples * batch, 5)
+            features = self.pair_features(features, vectors[:, :, 1].flatten(0, 1), overlap)
         if not self.config.classifier_hidden_sizes:
             features = dropout(features, self.config.classifier_dropout, self.training)
         logits: Tensor = self.classifier(features)  # (samples * batch, num_labels)

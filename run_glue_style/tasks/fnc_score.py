@@ -14,6 +14,11 @@ RELATED_POINTS = 0.25  # for telling related from unrelated
 EXACT_POINTS = 0.75  # more for the exact class of a related pair
 
 
+def class_points(label_names: Sequence[str]) -> tuple[float, ...]:
+    """The most points that a pair of each class can give."""
+    return tuple(RELATED_POINTS + (name != UNRELATED) * EXACT_POINTS for name in label_names)
+
+
 class FNCScore(evaluate.Metric):  # type: ignore[misc]
     """Points of the Fake News Challenge: 0.25 for related or unrelated, 0.75 more for a related pair's exact class.
 

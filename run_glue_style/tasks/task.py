@@ -36,6 +36,7 @@ class Task:
         group_column: The text column whose texts stand in many examples each and cost most. Examples of one text come
             in one batch, where the model encodes it once.
         check_setting: Raises a ValueError for the name of a setting that is another task's.
+        class_points: What an example of each class is worth, for a model that shall learn to score points.
     """
 
     name: str
@@ -52,6 +53,7 @@ class Task:
     metric_for_best_model: str = "accuracy"
     group_column: str | None = None
     check_setting: Callable[[str], None] = accept_any_setting
+    class_points: tuple[float, ...] | None = None
 
     @property
     def is_regression(self) -> bool:

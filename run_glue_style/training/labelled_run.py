@@ -126,7 +126,7 @@ def make_objective(task: Task, recipe: TrainingRecipe) -> Objective:
     name = recipe.metric_for_best_model or task.metric_for_best_model
     metric_value(metrics_of_some_labels(task), name)
     if not task.is_regression:
-        return Classification(_compute(task), name, recipe.label_smoothing)
+        return Classification(_compute(task), name, recipe.label_smoothing, task.class_points)
     require_no_classes(recipe, "these labels are numbers")
     return Regression(_compute(task), name)
 

@@ -56,22 +56,27 @@ class Classification:
         compute: From predicted classes and references, (examples,) both, to metrics.
         metric_for_best_model: As in `Objective`.
         label_smoothing: Share of the target that is spread over all classes.
+        class_points: What an example of each class is worth, where they differ: the model learns as if the classes were
+            as much more frequent, so that its first choice is the one with the most points to be expected.
     """
 
     compute: ComputeMetrics
     metric_for_best_model: str
     label_smoothing: float = 0.0
+    class_points: tuple[float, ...] | None = None
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
         """As in `Objective`. ()"""
         outputs = model(**model_inputs(batch), labels=batch["labels"])
         loss: Tensor = outputs.loss
         log_shares = batch.get("log_class_shares")  # (batch, classes)
-        if self.label_smoothing or log_shares is not None:
+        if self.label_smoothing or log_shares is not None or self.class_points is not None:
             # A loss of several terms, such as a KL divergence beside it, holds its cross-entropy under another name.
             cross_entropy = outputs.get("reconstruction_loss", loss)
             # Menon et al. 2021, equation 10: what the classes' shares explain, the logits need not.
             logits = outputs.logits if log_shares is None else outputs.logits + log_shares
+            if self.class_points is not None:  # the same in the other direction
+                logits = logits - logits.new_tensor(self.class_points).log()
             own = F.cross_entropy(logits, batch["labels"], label_smoothing=self.label_smoothing)
             loss = loss - cross_entropy + own
         return loss

@@ -41,7 +41,7 @@ SYSTEMS: dict[str, dict[str, Any]] = {
     "dynamic": {},
     "three heads, three iterations": {"num_attention_heads": 3, "routing_iterations": 3},
     "three tokens": {"max_sentence_tokens": 3},
-    "cosines": {"num_attention_heads": 2, "pair_features": ["cosine", "product"]},
+    "cosines": {"num_attention_heads": 2, "pair_features": ["cosine", "product", "overlap"]},
     **{name: changes for name, changes in GRAPH_CASES.items() if name != "residual"},  # "bilstm" is as hard to compile
     "shortcut": PROJECTION_CASES["shortcut"],  # a compiled case takes half a minute, and this one has the projection
     "variational, samples": {"pooling": "variational", "num_prediction_samples": 4, "num_training_samples": 3},

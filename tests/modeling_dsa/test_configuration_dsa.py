@@ -83,13 +83,13 @@ def test_sentence_embedding_size_is_heads_times_head_size(heads: int, size: int,
         ({"kernel_sizes": [-1]}, "kernel_sizes must be one or more odd numbers, got [-1]."),
         (
             {"pair_features": ["first", "cosinus"]},
-            "pair_features must be some of first, second, difference, signed_difference, product, cosine, gated, got "
-            "'cosinus'.",
+            "pair_features must be some of first, second, difference, signed_difference, product, cosine, gated, "
+            "overlap, got 'cosinus'.",
         ),
         (
             {"pair_features": []},
-            "pair_features must be some of first, second, difference, signed_difference, product, cosine, gated, got "
-            "none.",
+            "pair_features must be some of first, second, difference, signed_difference, product, cosine, gated, "
+            "overlap, got none.",
         ),
         (
             {"pair_features": ["gated"], "projection_size": 5},

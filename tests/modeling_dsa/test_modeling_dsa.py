@@ -53,6 +53,7 @@ CASES: dict[str, dict[str, Any]] = {
     "static, two heads": {"pooling": "static", "num_attention_heads": 2},
     "cosine": {"pair_features": ["difference", "product", "cosine"]},
     "cosines of three heads": {"pair_features": ["cosine", "first", "second"], "num_attention_heads": 3},
+    "overlap": {"pair_features": ["overlap", "product"], "max_sentence_tokens": 4},
     "no hidden layer": {"classifier_hidden_sizes": []},
     "gated": {"pair_features": ["gated", "signed_difference"], "gated_size": 3, "num_attention_heads": 2},
     "no batch normalisation": {"classifier_batch_norm": False},
@@ -144,7 +145,7 @@ def test_the_model_equals_the_paper_token_by_token(changes: dict[str, Any]) -> N
                 torch.testing.assert_close(attention[row, :, span].double(), rows, rtol=0, atol=tolerance)
         if penalties:
             torch.testing.assert_close(outputs.attention_penalty[row], sum(penalties), rtol=0, atol=1e-10)
-        logits = reference.classify(weights, config, *vectors)
+        logits = reference.classify(weights, config, *vectors, ids=pair)
         torch.testing.assert_close(outputs.logits[row], logits, rtol=0, atol=1e-10)
 
 

@@ -16,10 +16,13 @@ from transformers import pipeline
 
 from modeling_dsa import DSAForSequenceClassification
 from modeling_dsa.text.tokenization import count_words
-from run_glue_style.run_stance import main
+from run_glue_style.run_stance import DataArguments, main, make_task
 from run_glue_style.tasks.fnc_score import FNCScore
 from run_glue_style.tasks.metrics import ClassificationMetric
 from run_glue_style.tasks.stance import LABEL_NAMES
+from run_glue_style.training.labelled_run import make_objective
+from run_glue_style.training.objective import Classification
+from run_glue_style.training.recipe import TrainingRecipe
 
 pytestmark = pytest.mark.usefixtures("datasets_cache")
 WIDTH = 12
@@ -116,6 +119,14 @@ def test_the_summary_has_the_official_score_and_each_class(finished: tuple[Path,
     classes = ", ".join(f"{name} {scores['per_class'][name]['f1']:.1%}" for name in LABEL_NAMES)
     assert f"test: F1 {classes}; fnc_score {scores['fnc_score']:g}, fnc_max 42, fnc_relative" in written
     assert "Validation holds out 2 of 10 topics" in written
+
+
+def test_who_learns_points_counts_an_unrelated_pair_as_a_quarter(files: dict[str, Any]) -> None:
+    for learns, points in ((True, (1.0, 1.0, 1.0, 0.25)), (False, None)):
+        task = make_task(DataArguments(data_dir=files["data_dir"], learn_points=learns))
+        objective = make_objective(task, TrainingRecipe())
+        assert isinstance(objective, Classification)
+        assert objective.class_points == points
 
 
 def test_without_a_limit_every_token_is_read(finished: tuple[Path, str]) -> None:

@@ -503,8 +503,13 @@ def latent_attention(weights: Weights, config: DSAConfig, latents: Sequence[Tens
 # Classifier
 
 
-def classify(weights: Weights, config: DSAConfig, *vectors: Tensor) -> Tensor:
-    """Logits (labels,) of one sentence vector, or of a premise's and a hypothesis's by the config's pair features."""
+def classify(
+    weights: Weights, config: DSAConfig, *vectors: Tensor, ids: tuple[Sequence[int], Sequence[int]] = ((), ())
+) -> Tensor:
+    """Logits (labels,) of one sentence vector, or of a premise's and a hypothesis's by the config's pair features.
+
+    `ids` are the tokens of both.
+    """
     features = vectors[0]
     if len(vectors) == 2:
         p, h = vectors
@@ -522,6 +527,8 @@ def classify(weights: Weights, config: DSAConfig, *vectors: Tensor) -> Tensor:
         }
         if "gated" in config.pair_features:
             of_pair["gated"] = gated_encoder(weights, config.num_attention_heads, p, h)
+        if "overlap" in config.pair_features:
+            of_pair["overlap"] = overlap(weights, *(side[: config.max_sentence_tokens] for side in ids)).to(p)
         features = torch.cat([of_pair[name] for name in config.pair_features])
     count = len(config.classifier_hidden_sizes)
     for layer in range(count):
@@ -551,6 +558,21 @@ def gated_encoder(weights: Weights, heads: int, p: Tensor, h: Tensor) -> Tensor:
         part, rows = slice(head * width, (head + 1) * width), slice(head * out, (head + 1) * out)
         factors.append((first[rows] @ p[part]) * (second[rows] @ h[part]))
     return torch.cat(factors)
+
+
+def overlap(weights: Weights, first: Sequence[int], second: Sequence[int]) -> Tensor:
+    """Shares of the weights of distinct tokens, their cosine, and shares of distinct neighbours. (5,)"""
+    table, v, c = (
+        weights[name] for name in ("embed_tokens.weight", "pair_features.overlap.score", "pair_features.overlap.bias")
+    )
+    weigh = {token: math.log1p(math.exp(float(table[token] @ v + c))) for token in {*first, *second}}
+    a, b = set(first), set(second)
+    pairs_a, pairs_b = set(itertools.pairwise(first)), set(itertools.pairwise(second))
+    common, squares = (sum(weigh[token] ** power for token in a & b) for power in (1, 2))
+    norms = math.sqrt(sum(weigh[token] ** 2 for token in a) * sum(weigh[token] ** 2 for token in b))
+    shares = [common / sum(weigh[token] for token in side) if side else 0.0 for side in (a, b)]
+    neighbours = [len(pairs_a & pairs_b) / len(side) if side else 0.0 for side in (pairs_a, pairs_b)]
+    return torch.tensor([*shares, squares / norms if norms else 0.0, *neighbours])
 
 
 def cosine(p: Tensor, h: Tensor) -> Tensor:

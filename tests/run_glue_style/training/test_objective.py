@@ -104,8 +104,10 @@ def test_a_task_without_classes_trains_too(tmp_path: Path) -> None:
     assert max(record["validation_cosine"] for record in history) == metrics["cosine"]
 
 
-@pytest.mark.parametrize("balanced", [False, True])
-def test_smoothing_and_balance_replace_the_cross_entropy_alone(tmp_path: Path, balanced: bool) -> None:
+@pytest.mark.parametrize(("balanced", "points"), [(False, None), (True, None), (True, (1.0, 0.25, 1.0))])
+def test_smoothing_balance_and_points_replace_the_cross_entropy_alone(
+    tmp_path: Path, balanced: bool, points: tuple[float, ...] | None
+) -> None:
     """The penalty on structured attention, the other part of its loss, stays."""
     shares = torch.tensor([0.7, 0.2, 0.1]).log().expand(40, 3) if balanced else torch.zeros(40, 3)
     trainer = small_trainer(
@@ -115,8 +117,8 @@ def test_smoothing_and_balance_replace_the_cross_entropy_alone(tmp_path: Path, b
     with torch.no_grad():
         outputs = model(**batch)
         batch |= {"log_class_shares": shares} if balanced else {}
-        loss = Classification(accuracy, "accuracy", label_smoothing=0.2).loss(model, batch)
-    logs = (outputs.logits + shares).log_softmax(-1)  # (batch, classes)
+        loss = Classification(accuracy, "accuracy", label_smoothing=0.2, class_points=points).loss(model, batch)
+    logs = (outputs.logits + shares - torch.tensor(points or 1.0).log()).log_softmax(-1)  # (batch, classes)
     right = logs[torch.arange(40), batch["labels"]]  # (batch,)
     smoothed = -(0.8 * right + 0.2 * logs.mean(-1)).mean()
     penalty = outputs.loss - F.cross_entropy(outputs.logits, batch["labels"])

@@ -1,0 +1,123 @@
+"""What two texts of a pair have in common word by word, which vectors of whole sentences do not keep."""
+
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from .compatibility_dsa import init
+from .pooled_dsa import at_least_float32
+
+
+class _Distinct(NamedTuple):
+    """The distinct keys of all texts, each text's next to each other; shapes depend on the number of keys alone.
+
+    Attributes:
+        first: 1 where a key stands for the first time in its text, else 0. (keys,)
+        shared: The same where the pair's other text has it too. (keys,)
+        text: Which text each key is of. (keys,)
+        key: The key without its text. (keys,)
+    """
+
+    first: Tensor
+    shared: Tensor
+    text: Tensor
+    key: Tensor
+
+    def sums(self, marks: Tensor, weights: Tensor, texts: int) -> Tensor:
+        """Of each text the sum of the weights (keys,) of what is marked (keys,). (texts,)"""
+        return weights.new_zeros(texts + 1).index_add(0, self.text, weights * marks)[:texts]
+
+
+class TokenOverlap(nn.Module):
+    """How much of each of two texts stands in the other.
+
+    With A and B the sets of tokens of a pair's first and second text, and the weight w_t = softplus(v . e_t + c) of
+    token t from its word vector e_t, these are five numbers: the shares w(A & B) / w(A) and w(A & B) / w(B), the cosine
+    w^2(A & B) / sqrt(w^2(A) w^2(B)), and of the distinct pairs of neighbouring tokens of A the share that B has, and
+    the reverse. An empty text gives 0. At first all tokens weigh the same.
+    """
+
+    size = 5
+
+    def __init__(self, in_size: int) -> None:
+        """Of tokens with word vectors of width `in_size` [d_0]."""
+        super().__init__()
+        # Not a layer: transformers initialises no module that has neither parameters nor buffers of its own.
+        self.score = nn.Parameter(torch.zeros(in_size))  # v
+        self.bias = nn.Parameter(torch.zeros(1))  # c
+
+    def init_own_weights(self) -> None:
+        """At first all tokens weigh the same."""
+        init.zeros_(self.score)
+        init.zeros_(self.bias)
+
+    def forward(self, input_ids: Tensor, first: Tensor, second: Tensor, table: Tensor) -> Tensor:
+        """Compare the texts of each pair. Only real tokens cost, and a pair does not see the others.
+
+        Args:
+            input_ids: (batch, tokens)
+            first: Tokens of the first text. (batch, tokens)
+            second: Tokens of the second. (batch, tokens)
+            table: The word table. (V, d_0)
+
+        Returns:
+            (batch, 5)
+        """
+        batch, texts = input_ids.shape[0], 2 * input_ids.shape[0]
+        row = torch.arange(batch, device=input_ids.device)[:, None]
+        text = torch.where(first, 2 * row, torch.where(second, 2 * row + 1, texts)).flatten()
+        text, order = text.sort(stable=True)  # what is no token comes last
+        ids = input_ids.flatten()[order]  # (batch * tokens,)
+        if not torch.compiler.is_compiling():
+            count = int((text < texts).sum())
+            text, ids = text[:count], ids[:count]
+        tokens = _distinct(text, ids, len(table))
+        weights = self._weights(tokens.key, table)  # (keys,)
+        squares = weights * weights
+        total, common = (tokens.sums(marks, weights, texts) for marks in (tokens.first, tokens.shared))
+        square_total, square_common = (tokens.sums(marks, squares, texts) for marks in (tokens.first, tokens.shared))
+        # Neighbours within a text; its last token, whose neighbour is another's, has none.
+        inside = torch.where(text[1:] == text[:-1], text[1:], texts)
+        neighbours = _distinct(inside, ids[:-1] * len(table) + ids[1:], len(table) ** 2)
+        ones = weights.new_ones(len(neighbours.key))
+        counts, common_counts = (neighbours.sums(marks, ones, texts) for marks in (neighbours.first, neighbours.shared))
+        norms = (square_total[0::2] * square_total[1::2]).clamp(min=1e-12).sqrt()  # (batch,)
+        return torch.cat(
+            [
+                (common / total.clamp(min=1e-6)).view(batch, 2),
+                (square_common[0::2] / norms)[:, None],
+                (common_counts / counts.clamp(min=1)).view(batch, 2),
+            ],
+            dim=1,
+        )
+
+    def _weights(self, ids: Tensor, table: Tensor) -> Tensor:
+        """What tokens weigh, in float32 or more. (keys,) -> (keys,)"""
+        if torch.compiler.is_compiling():
+            return self._weigh(table[ids])
+        distinct, index = ids.unique(return_inverse=True)
+        return self._weigh(table[distinct])[index]
+
+    def _weigh(self, vectors: Tensor) -> Tensor:
+        """(tokens, d_0) -> (tokens,)"""
+        return F.softplus((at_least_float32(vectors) * self.score).sum(1) + self.bias)
+
+
+def _distinct(text: Tensor, key: Tensor, keys: int) -> _Distinct:
+    """Find the distinct keys of each text, and those that its pair's other text has too.
+
+    Args:
+        text: Of each key; texts 2 i and 2 i + 1 are a pair, and an even one without a partner is none. (keys,)
+        key: From 0. (keys,)
+        keys: How many different ones there could be.
+    """
+    found = (text * keys + key).sort().values  # (keys,)
+    first = torch.ones_like(found, dtype=torch.bool)
+    first[1:] = found[1:] != found[:-1]
+    text = found.div(keys, rounding_mode="floor")
+    other = found + torch.where(text % 2 == 0, keys, -keys)
+    place = torch.searchsorted(found, other).clamp(max=max(len(found) - 1, 0))
+    shared = first & (found[place] == other)
+    return _Distinct(first, shared, text, found % keys)

@@ -1,0 +1,60 @@
+"""modeling_dsa.overlap_dsa: against sets of tokens, and blind to padding and to the other pairs of a batch."""
+
+from pathlib import Path
+
+import pytest
+import reference
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from small_models import EXAMPLE_PAIRS, SEP, join_pair, pad_rows, randomize, small_config
+
+from modeling_dsa import DSAForNLI
+from modeling_dsa.onnx.export import export_onnx
+
+TOKENS = st.lists(st.integers(3, 7), max_size=9)
+PAIRS = st.lists(st.tuples(TOKENS, TOKENS), min_size=1, max_size=5)
+CHANGES = {"pair_features": ["overlap"], "max_sentence_tokens": 7, "sentences_per_example": 2}
+
+
+@settings(max_examples=60, deadline=None)
+@given(pairs=PAIRS, left=st.integers(0, 3), right=st.integers(0, 3))
+def test_overlap_is_that_of_the_tokens_that_are_read(
+    pairs: list[tuple[list[int], list[int]]], left: int, right: int
+) -> None:
+    model = randomize(DSAForNLI(small_config(**CHANGES))).double().eval()
+    ids, mask = pad_rows([join_pair(*pair) for pair in pairs], left=left, right=right)
+    found = model._overlap(ids, mask, None)
+    weights = reference.read_weights(model)
+    expected = [reference.overlap(weights, first[:7], second[:7]) for first, second in pairs]
+    torch.testing.assert_close(found, torch.stack(expected).double(), rtol=0, atol=1e-6)
+
+
+def test_weights_of_words_are_learnt() -> None:
+    model = DSAForNLI(small_config(**CHANGES)).train()
+    ids, mask = pad_rows([join_pair([5, 6, 7, 8], [5, 9])] * 2)
+    model(ids, mask, labels=torch.tensor([0, 1])).loss.backward()
+    overlap = model.pair_features.overlap
+    assert overlap.score.grad.abs().sum() > 0
+    assert overlap.score.abs().sum() == 0  # at first all tokens weigh the same
+    share = model._overlap(ids, mask, None)[0, :2]
+    assert share.tolist() == pytest.approx([1 / 4, 1 / 2])
+
+
+def test_word_vectors_without_tokens_are_refused() -> None:
+    model = DSAForNLI(small_config(**CHANGES)).eval()
+    with pytest.raises(ValueError, match="'overlap' compares tokens: give input_ids, and not inputs_embeds"):
+        model(inputs_embeds=torch.zeros(1, 3, 6), token_type_ids=torch.tensor([[0, 0, 1]]))
+
+
+def test_an_onnx_file_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="cannot hold pair_features 'overlap'"):
+        export_onnx(DSAForNLI(small_config(**CHANGES)), tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_marked_pair_is_the_separated_one() -> None:
+    model = randomize(DSAForNLI(small_config(**CHANGES))).eval()
+    ids, mask = pad_rows([join_pair(*pair) for pair in [*EXAMPLE_PAIRS, ([5, 6, 9], [6, 9, 5])]])
+    types = ((ids == SEP).cumsum(1) > 0).long() * mask
+    assert torch.equal(model._overlap(ids, mask, types), model._overlap(ids, mask, None))
