@@ -81,7 +81,7 @@ class TokenOverlap(nn.Module):
         # Neighbours within a text; its last token, whose neighbour is another's, has none.
         inside = torch.where(text[1:] == text[:-1], text[1:], texts)
         neighbours = _distinct(inside, ids[:-1] * len(table) + ids[1:], len(table) ** 2)
-        ones = weights.new_ones(len(neighbours.key))
+        ones = torch.ones_like(neighbours.key, dtype=weights.dtype)
         counts, common_counts = (neighbours.sums(marks, ones, texts) for marks in (neighbours.first, neighbours.shared))
         norms = (square_total[0::2] * square_total[1::2]).clamp(min=1e-12).sqrt()  # (batch,)
         return torch.cat(
@@ -109,7 +109,7 @@ def _distinct(text: Tensor, key: Tensor, keys: int) -> _Distinct:
     """Find the distinct keys of each text, and those that its pair's other text has too.
 
     Args:
-        text: Of each key; texts 2 i and 2 i + 1 are a pair, and an even one without a partner is none. (keys,)
+        text: Of each key; texts 2 i and 2 i + 1 are a pair, and the last, an even one, stands for what is none. (keys,)
         key: From 0. (keys,)
         keys: How many different ones there could be.
     """
@@ -118,6 +118,6 @@ def _distinct(text: Tensor, key: Tensor, keys: int) -> _Distinct:
     first[1:] = found[1:] != found[:-1]
     text = found.div(keys, rounding_mode="floor")
     other = found + torch.where(text % 2 == 0, keys, -keys)
-    place = torch.searchsorted(found, other).clamp(max=max(len(found) - 1, 0))
+    place = torch.searchsorted(found, other).clamp(max=found.shape[0] - 1)
     shared = first & (found[place] == other)
     return _Distinct(first, shared, text, found % keys)
