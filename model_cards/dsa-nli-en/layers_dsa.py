@@ -115,9 +115,12 @@ class _Convolution(torch.autograd.Function):
             mirrored = weight.flip(2).transpose(0, 1)  # (in_channels, out_channels, kernel)
             of_tokens = _slide(gradient, mirrored, first=1 - kernel % 2)  # (tokens, in_channels)
         if ctx.needs_input_grad[1]:
-            padded = F.pad(tokens, (0, 0, kernel // 2, (kernel - 1) // 2))
-            seen = padded.unfold(0, count, 1).transpose(1, 2)  # (kernel, tokens, in_channels)
-            of_weight = (gradient.t() @ seen).permute(1, 2, 0)  # (out_channels, in_channels, kernel)
+            if kernel == 1:  # F.pad would copy the tokens even so
+                of_weight = (gradient.t() @ tokens)[:, :, None]  # (out_channels, in_channels, 1)
+            else:
+                padded = F.pad(tokens, (0, 0, kernel // 2, (kernel - 1) // 2))
+                seen = padded.unfold(0, count, 1).transpose(1, 2)  # (kernel, tokens, in_channels)
+                of_weight = (gradient.t() @ seen).permute(1, 2, 0)  # (out_channels, in_channels, kernel)
         if ctx.needs_input_grad[2]:
             of_bias = gradient.sum(0)
         return of_tokens, of_weight, of_bias
