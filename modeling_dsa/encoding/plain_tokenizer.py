@@ -24,7 +24,8 @@ class PlainTokenizer(TextTokenizer):
         added = tokenizer.get_added_tokens_decoder()
         self._added_tokens = len(added)
         self._plain = Tokenizer(tokenizer.model)  # the same vocabulary, not a copy
-        if tokenizer.normalizer.normalize_str("A") == "a":
+        self._lowercase = tokenizer.normalizer.normalize_str("A") == "a"
+        if self._lowercase:
             self._plain.normalizer = normalizers.Lowercase()
         self._plain.pre_tokenizer = tokenizer.pre_tokenizer
         self._plain.post_processor = tokenizer.post_processor

@@ -6,7 +6,7 @@ vector: a third of all multiplications, for tables a little more than twice as l
 
 import numpy as np
 import onnxruntime
-from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
+from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
 _ELEMENTWISE = ("LeakyRelu", "Add")
 
@@ -40,6 +40,42 @@ def fold_tables(model: ModelProto, largest: int) -> None:
     constants += [numpy_helper.from_array(table, f"{name}_table") for name, table in zip(wanted, tables, strict=True)]
     del graph.initializer[:]
     graph.initializer.extend(constants)
+    for node in lookups:
+        _look_up_in_place(graph, node)
+
+
+def _look_up_in_place(graph: GraphProto, lookup: NodeProto) -> None:
+    """Look a table's rows up where they are needed, if they are looked up only to be laid out with zeros outside.
+
+    What is laid out then are the tokens' ids, with the number of a row of zeros outside.
+    """
+    name = lookup.output[0]
+    concatenate = _only_reader(graph, name, "Concat")
+    lay_out = _only_reader(graph, concatenate.output[0], "Gather") if concatenate else None
+    if concatenate is None or lay_out is None or len(concatenate.input) != 2:
+        return
+    constants = {constant.name: constant for constant in graph.initializer}
+    table, outside = constants[lookup.input[0]], constants.get(concatenate.input[1])
+    rows = numpy_helper.to_array(table)
+    if outside is None or list(outside.dims) != [1, rows.shape[1]] or numpy_helper.to_array(outside).any():
+        return
+    table.CopyFrom(numpy_helper.from_array(np.concatenate([rows, np.zeros_like(rows[:1])]), table.name))
+    graph.initializer.append(numpy_helper.from_array(np.array([len(rows)]), f"{name}_outside"))
+    made = [
+        helper.make_node("Concat", [lookup.input[1], f"{name}_outside"], [f"{name}_ids"], axis=0),
+        helper.make_node("Gather", [f"{name}_ids", lay_out.input[1]], [f"{name}_laid_out"]),
+        helper.make_node("Gather", [table.name, f"{name}_laid_out"], list(lay_out.output)),
+    ]
+    nodes = list(graph.node)
+    nodes[nodes.index(lay_out) : nodes.index(lay_out) + 1] = made
+    del graph.node[:]
+    graph.node.extend(node for node in nodes if node not in (lookup, concatenate))
+
+
+def _only_reader(graph: GraphProto, name: str, op_type: str) -> NodeProto | None:
+    """The node that reads a tensor, if it is the only one and of this kind."""
+    readers = [node for node in graph.node if name in node.input]
+    return readers[0] if len(readers) == 1 and readers[0].op_type == op_type else None
 
 
 def _nodes_of_one_token(nodes: list[NodeProto], lookup: NodeProto, sizes: dict[str, list[int]]) -> list[NodeProto]:

@@ -10,6 +10,7 @@ from onnxruntime.quantization import (
     CalibrationDataReader,
     QuantFormat,
     QuantType,
+    create_calibrator,
     quant_pre_process,
     quantize_static,
 )
@@ -59,6 +60,7 @@ def quantize(model: DSAPreTrainedModel, file: Path, quantized: Path) -> None:
     graph = with_tables.graph
     constants = {constant.name for constant in graph.initializer if len(constant.dims) == 2}
     nodes = [node for node in graph.node if node.op_type in QUANTIZED and constants.intersection(node.input)]
+    ranges = _shared_ranges(model, prepared, nodes)
     quantize_static(
         prepared,
         quantized,
@@ -71,6 +73,7 @@ def quantize(model: DSAPreTrainedModel, file: Path, quantized: Path) -> None:
         weight_type=QuantType.QInt8,
         extra_options={
             "CalibMovingAverage": True,  # a scale for one rare token would be too coarse for all others
+            "TensorQuantOverrides": ranges,
             "OpTypesToExcludeOutputQuantization": ["MatMul", "Gemm"],  # what follows them is done in float32
         },
     )
@@ -80,6 +83,60 @@ def quantize(model: DSAPreTrainedModel, file: Path, quantized: Path) -> None:
     onnx.helper.set_model_props(written, {entry.key: entry.value for entry in onnx.load(file).metadata_props})
     onnx.checker.check_model(written)
     onnx.save(written, quantized)
+
+
+def _shared_ranges(
+    model: DSAPreTrainedModel, file: Path, nodes: list[onnx.NodeProto]
+) -> dict[str, list[dict[str, np.ndarray]]]:
+    """One range for all that some products read of the same tokens, so that these are rounded once for all of them.
+
+    Args:
+        model: It gives the sentences.
+        file: Its graph in float32.
+        nodes: Those of the graph that are quantised.
+
+    Returns:
+        Options of `quantize_static` for each tensor of one token that several products read.
+    """
+    graph = onnx.load(file).graph
+    maker = {output: node for node in graph.node for output in node.output}
+    empty = {constant.name for constant in graph.initializer if not numpy_helper.to_array(constant).any()}
+    groups: list[tuple[set[str], set[str]]] = []  # products' inputs, and what these are copied from
+    for node in nodes:
+        if node.op_type == "Gather":
+            continue
+        inputs, copied = {node.input[0]}, _copied_from(node.input[0], maker) - empty
+        for group in [group for group in groups if group[1] & copied]:
+            groups.remove(group)
+            inputs, copied = inputs | group[0], copied | group[1]
+        groups.append((inputs, copied))
+    calibrator = create_calibrator(
+        file, ["MatMul", "Gemm"], str(file.with_name("calibrated.onnx")), extra_options={"moving_average": True}
+    )
+    calibrator.collect_data(_RandomSentences(model))
+    found = calibrator.compute_data()
+    file.with_name("calibrated.onnx").unlink()
+    tables = {constant.name for constant in graph.initializer}
+    ranges = {}
+    for inputs, copied in groups:
+        if len(inputs) > 1:
+            lowest, highest = zip(*(found[name].range_value for name in inputs), strict=True)
+            for name in inputs | (copied & tables):
+                ranges[name] = [{"rmin": np.min(lowest), "rmax": np.max(highest)}]
+    return ranges
+
+
+def _copied_from(name: str, maker: dict[str, onnx.NodeProto]) -> set[str]:
+    """The tensors whose numbers stand in this one."""
+    node = maker.get(name)
+    if node is None or node.op_type not in _COPYING:
+        return {name}
+    return set().union(*(_copied_from(each, maker) for each in _copied(node)))
+
+
+def _copied(node: onnx.NodeProto) -> list[str]:
+    """What a node of `_COPYING` copies."""
+    return list(node.input) if node.op_type == "Concat" else [node.input[0]]
 
 
 def _move_bytes(written: onnx.ModelProto) -> None:
@@ -93,13 +150,24 @@ def _move_bytes(written: onnx.ModelProto) -> None:
         maker = {output: node for node in graph.node for output in node.output}
         readers = Counter(name for node in graph.node for name in node.input)
         moving = maker.get(quantize.input[0])
-        (rounded,), scale = quantize.output, [constants[name] for name in quantize.input[1:]]
-        if moving is None or moving.op_type not in _COPYING or readers[moving.output[0]] > 1:
+        (rounded,) = quantize.output
+        scale = [constants[name] for name in quantize.input[1:]]
+        if moving is None:
             continue
-        copied = list(moving.input) if moving.op_type == "Concat" else [moving.input[0]]
+        if moving.op_type == "DequantizeLinear" and [constants[name] for name in moving.input[1:]] == scale:
+            moved = quantize.input[0]
+            done[(moved, *scale)] = moving.input[0]  # bytes of a table
+            for node in graph.node:
+                node.input[:] = [moving.input[0] if name == rounded else name for name in node.input]
+            graph.node.remove(quantize)
+            if readers[moved] == 1:
+                graph.node.remove(moving)
+            continue
+        if moving.op_type not in _COPYING or readers[moving.output[0]] > 1:
+            continue
         graph.node.remove(quantize)
-        for number, name in enumerate(copied):
-            key = (name, *scale)
+        for number, name in enumerate(_copied(moving)):
+            key: tuple[str | bytes, ...] = (name, *scale)
             if key not in done:
                 done[key] = f"{name}_as_{rounded}"
                 earlier = helper.make_node("QuantizeLinear", [name, *quantize.input[1:]], [done[key]], name=done[key])

@@ -14,7 +14,7 @@ from modeling_dsa.encoding.caching_tokenizer import CachingTokenizer, text_token
 from modeling_dsa.text.tokenization import build_tokenizer
 
 SHIPPED = sorted((Path(__file__).parents[3] / "model_cards").glob("dsa-*/tokenizer.json"))
-WORDS = ("a", "man", "sleeps", ".", "j", "j.", "no", "no.", "mr.", "5", "'s", "n't", "is", "``", "''", "--", "(")
+WORDS = ("a", "man", "cannot", "sleeps", ".", "j", "j.", "no", "no.", "mr.", "5", "'s", "n't", "``", "''", "--", "(")
 KINDS = [(lowercase, pieces) for lowercase in (True, False) for pieces in ((), ("##s", "##a"))]
 TOKENIZERS = [
     build_tokenizer(WORDS, lowercase=lowercase, pieces=pieces).backend_tokenizer for lowercase, pieces in KINDS
@@ -107,3 +107,11 @@ def test_another_tokenizer_is_used_as_it_is() -> None:
     for tokenizer in (own, other, bare):
         assert type(text_tokenizer(tokenizer)) is TextTokenizer
     assert text_tokenizer(own).tokens(["a man sleeps"])[0].tolist() == own.encode("a man sleeps").ids
+
+
+def test_an_added_token_inside_a_word_is_found() -> None:
+    tokenizer = build_tokenizer(WORDS, lowercase=True).backend_tokenizer
+    tokenizer.add_tokens(["leep"])
+    caching = text_tokenizer(tokenizer)
+    assert isinstance(caching, CachingTokenizer)
+    assert as_lists(caching, ["a man sleeps"]) == as_lists(TextTokenizer(tokenizer), ["a man sleeps"])

@@ -182,6 +182,11 @@ def test_in_int8_windows_gather_bytes_and_give_the_same(
         of_bytes = {info.name for info in graph.value_info if info.type.tensor_type.elem_type == onnx.TensorProto.UINT8}
         return sum(node.op_type == "Gather" and node.input[0] in of_bytes for node in graph.node)
 
+    graph = onnx.load(quick).graph
+    active = {output for node in graph.node if node.op_type == "LeakyRelu" for output in node.output}
+    rounded = [node.input[0] for node in graph.node if node.op_type == "QuantizeLinear" and node.input[0] in active]
+    assert len(rounded) == len(set(rounded)) > 0  # once for all that read it
+
     layers = sum(layer.kernel_size[0] > 1 for layer in exported.model.modules() if isinstance(layer, torch.nn.Conv1d))
     assert gathers_of_bytes(quick) >= layers > gathers_of_bytes(plain) == 0
     for batch in batches():
