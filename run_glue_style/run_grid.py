@@ -6,9 +6,9 @@
 All other options (data, vectors, --mixed_precision ...) go to the script that the grid names. All rows are checked
 before the first one trains. The table is in OUTPUT_DIR/table.md, table.json, plot.png and plot.svg, and grows with each
 run.
-A run is OUTPUT_DIR/ROW/seed-N.json, with its whole results in seed-N.json.gz and the scores of its examples in
-seed-N.npz; its model is in the folder OUTPUT_DIR/ROW/seed-N. The same command resumes where it was stopped; what is
-finished is not done again.
+A run is OUTPUT_DIR/ROW/seed-N.json, with all its results but for texts of the data in seed-N.json.gz and the scores of
+its examples in seed-N.npz; its model is in the folder OUTPUT_DIR/ROW/seed-N. The same command resumes where it was
+stopped; what is finished is not done again.
 """
 
 import argparse

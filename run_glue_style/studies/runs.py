@@ -18,7 +18,8 @@ from .process import run_to_end
 logger = logging.getLogger(__name__)
 
 # What a record leaves out: it is long, and no table needs it.
-_DETAILS = ("history", "environment", "texts", "shown_examples")
+_DETAILS = ("history", "environment", "texts")
+_TEXTS_OF_THE_DATA = "shown_examples"  # for the card of a folder with its model; the data may not be ours to pass on
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ class PlannedRun:
 
     @property
     def all_results(self) -> Path:
-        """The whole of its results, compressed."""
+        """The whole of its results but for texts of the data, compressed."""
         return self.folder.with_suffix(".json.gz")
 
     @property
@@ -110,10 +111,12 @@ def as_arguments(options: Mapping[str, str | int | list[str]]) -> list[str]:
 
 def _write_record(run: PlannedRun) -> None:
     """Write the files beside the folder of a finished run; the record last, which tells that they are there."""
-    content = (run.folder / RESULTS).read_bytes()
+    results = json.loads((run.folder / RESULTS).read_bytes())
+    results.pop(_TEXTS_OF_THE_DATA, None)
+    content = json.dumps(results, indent=2, ensure_ascii=False) + "\n"
     with replaced_file(run.all_results) as beside:
-        beside.write_bytes(gzip.compress(content, mtime=0))  # the same results give the same bytes
+        beside.write_bytes(gzip.compress(content.encode(), mtime=0))  # the same results give the same bytes
     if (scores := run.folder / EXAMPLE_SCORES).is_file():
         with replaced_file(run.example_scores) as beside:
             shutil.copyfile(scores, beside)
-    write_json({name: value for name, value in json.loads(content).items() if name not in _DETAILS}, run.record)
+    write_json({name: value for name, value in results.items() if name not in _DETAILS}, run.record)
