@@ -99,14 +99,23 @@ def _name_file(error: OSError, path: Path, beside: Path) -> None:
         del error.filename2  # the same by its other name
 
 
-def write_json(content: Any, path: AnyPath) -> None:
-    """Write a JSON file, whole or not at all.
+def json_text(content: Any) -> str:
+    """The text of a JSON file.
 
     Raises:
         ValueError: It holds NaN or an infinity, which JSON has no name for.
     """
+    return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def write_json(content: Any, path: AnyPath) -> None:
+    """Write a JSON file, whole or not at all.
+
+    Raises:
+        ValueError: As for `json_text`.
+    """
     with replaced_file(path) as beside:
-        beside.write_text(json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n", encoding="utf-8")
+        beside.write_text(json_text(content), encoding="utf-8")
 
 
 def _beside(path: PathOrUPath) -> PathOrUPath:

@@ -60,7 +60,7 @@ def quantize(model: DSAPreTrainedModel, file: Path, quantized: Path) -> None:
     graph = with_tables.graph
     constants = {constant.name for constant in graph.initializer if len(constant.dims) == 2}
     nodes = [node for node in graph.node if node.op_type in QUANTIZED and constants.intersection(node.input)]
-    ranges = _shared_ranges(model, prepared, nodes)
+    ranges = _shared_ranges(model, prepared, graph, nodes)
     quantize_static(
         prepared,
         quantized,
@@ -86,19 +86,19 @@ def quantize(model: DSAPreTrainedModel, file: Path, quantized: Path) -> None:
 
 
 def _shared_ranges(
-    model: DSAPreTrainedModel, file: Path, nodes: list[onnx.NodeProto]
+    model: DSAPreTrainedModel, file: Path, graph: onnx.GraphProto, nodes: list[onnx.NodeProto]
 ) -> dict[str, list[dict[str, np.ndarray]]]:
     """One range for all that some products read of the same tokens, so that these are rounded once for all of them.
 
     Args:
         model: It gives the sentences.
         file: Its graph in float32.
+        graph: What the file holds.
         nodes: Those of the graph that are quantised.
 
     Returns:
         Options of `quantize_static` for each tensor of one token that several products read.
     """
-    graph = onnx.load(file).graph
     maker = {output: node for node in graph.node for output in node.output}
     empty = {constant.name for constant in graph.initializer if not numpy_helper.to_array(constant).any()}
     groups: list[tuple[set[str], set[str]]] = []  # products' inputs, and what these are copied from

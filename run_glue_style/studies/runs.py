@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from modeling_dsa.files.replacing import replaced_file, write_json
+from modeling_dsa.files.replacing import json_text, replaced_file, write_json
 from run_glue_style.reporting.comparison import without_options
 from run_glue_style.training.results import EXAMPLE_SCORES, RESULTS, read_run
 
@@ -113,9 +113,8 @@ def _write_record(run: PlannedRun) -> None:
     """Write the files beside the folder of a finished run; the record last, which tells that they are there."""
     results = json.loads((run.folder / RESULTS).read_bytes())
     results.pop(_TEXTS_OF_THE_DATA, None)
-    content = json.dumps(results, indent=2, ensure_ascii=False) + "\n"
     with replaced_file(run.all_results) as beside:
-        beside.write_bytes(gzip.compress(content.encode(), mtime=0))  # the same results give the same bytes
+        beside.write_bytes(gzip.compress(json_text(results).encode(), mtime=0))  # the same results give the same bytes
     if (scores := run.folder / EXAMPLE_SCORES).is_file():
         with replaced_file(run.example_scores) as beside:
             shutil.copyfile(scores, beside)
