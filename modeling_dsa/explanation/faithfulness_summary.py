@@ -55,12 +55,11 @@ def _verdict(scores: Mapping[str, MethodScores], estimates: Mapping[str, Mapping
 
     without, alone = points("comprehensiveness"), points("sufficiency")
     rival = _difference(scores, "comprehensiveness", INTEGRATED)
-    relation = "fewer" if rival.high < 0 else "more" if rival.low > 0 else "as many"
-    ending = f"{relation} points than" if relation != "as many" else "about as many points as"
+    distance = "further" if rival.high < 0 else "less far" if rival.low > 0 else "about as far"
     return (
         f"{answer}. Without the words that it looks at most, the probability of the predicted class falls by "
         f"{without[ATTENTION]} points on average, and by {without[RANDOM]} without words chosen at random; with "
-        f"these words alone it falls by {alone[ATTENTION]}, and by {alone[RANDOM]} with random ones. That is "
-        f"{ending} the words that integrated gradients choose: {without[INTEGRATED]} without them, "
-        f"{alone[INTEGRATED]} with them alone."
+        f"these words alone it falls by {alone[ATTENTION]}, and by {alone[RANDOM]} with random ones. Without the words "
+        f"that integrated gradients choose it falls {distance}, by {without[INTEGRATED]}, and with those alone by "
+        f"{alone[INTEGRATED]}."
     )
