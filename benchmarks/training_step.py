@@ -29,6 +29,7 @@ from lib.records import Column, Record, Table, describe_machine, keep
 from lib.shipped import draw_pairs
 
 from modeling_dsa import DSAConfig, DSAForNLI
+from run_glue_style.training.half_precision import computes_in_bf16
 
 PRODUCT_SIZE = (4096, 300, 600)
 PRODUCTS = 10  # in one timing: a single one takes a few milliseconds
@@ -217,8 +218,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     random = make_batches(pairs, size, config, tokenizer)
     timed = {name: column[WARM_UP_ROUNDS * size :] for name, column in pairs.items()}
     in_order = make_batches(sort_pairs(timed), size, config, tokenizer)
-    capabilities = torch.cpu.get_capabilities()
-    bf16 = any(capabilities.get(name) for name in ("avx512_bf16", "amx_bf16", "bf16"))
+    bf16 = computes_in_bf16(torch.device("cpu"))
     machine = describe_machine()
     batches = Batches(random[:WARM_UP_ROUNDS], random[WARM_UP_ROUNDS:], in_order)
     setup, results = measure(config, batches, bf16)

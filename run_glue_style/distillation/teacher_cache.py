@@ -22,6 +22,7 @@ from modeling_dsa.encoding.bulk import Process
 from modeling_dsa.encoding.teacher import teacher_sha256
 from modeling_dsa.encoding.vector_files import write_npy
 from modeling_dsa.files.replacing import write_json
+from run_glue_style.training.half_precision import computes_in_bf16
 from run_glue_style.training.interruption import handled_signals
 
 from .sentences import Sentences
@@ -126,12 +127,7 @@ class TeacherCache:
 
 def _autocast(device: torch.device) -> Any:
     """bf16 where the hardware computes with it; its vectors have a cosine of 0.99998 with those of float32."""
-    if device.type == "cpu":
-        # torch has no public name for this.
-        has_bf16 = torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
-    else:
-        has_bf16 = device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
-    return torch.autocast(device.type, torch.bfloat16) if has_bf16 else nullcontext()
+    return torch.autocast(device.type, torch.bfloat16) if computes_in_bf16(device) else nullcontext()
 
 
 def _stop(_number: int, _frame: FrameType | None) -> None:

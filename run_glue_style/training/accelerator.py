@@ -12,6 +12,7 @@ import numpy as np
 from accelerate import Accelerator
 from accelerate.utils import DataLoaderConfiguration
 
+from .half_precision import computes_in_bf16
 from .recipe import RunArguments
 
 logger = logging.getLogger(__name__)
@@ -54,6 +55,13 @@ def make_accelerator(run: RunArguments, output_dir: Path) -> Accelerator:
         raise ValueError("Give --gradient_accumulation_steps to the script, behind its name, and not to the launcher.")
     if accelerator.mixed_precision == "fp16" and accelerator.device.type == "cpu":
         raise ValueError("--mixed_precision fp16 needs a GPU; a CPU computes with no or bf16.")
+    device = accelerator.device
+    is_emulated = accelerator.mixed_precision == "bf16" and not computes_in_bf16(device)
+    if is_emulated and device.type in ("cpu", "cuda") and accelerator.is_main_process:
+        logger.warning(
+            "This machine has no instructions for bf16 and emulates them, which can take many times as long as "
+            "float32: give --mixed_precision no."
+        )
     return accelerator
 
 

@@ -5,8 +5,10 @@ import multiprocessing
 import os
 import socket
 from pathlib import Path
+from typing import Literal
 
 import pytest
+import torch
 from accelerate.state import AcceleratorState, GradientState
 
 from run_glue_style.training import accelerator
@@ -22,6 +24,25 @@ def test_tasks_of_slurm_that_do_not_know_each_other_are_refused(
     monkeypatch.setenv("SLURM_STEP_NUM_TASKS", "4")
     with pytest.raises(ValueError, match="The launcher started 4 processes, but accelerate sees 1: each would train"):
         make_accelerator(RunArguments(output_dir=tmp_path, cpu=True, report_to="none"), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("precision", "has_instructions", "is_told"), [("bf16", False, True), ("bf16", True, False), ("no", False, False)]
+)
+def test_bf16_that_is_emulated_is_told_of(
+    precision: Literal["bf16", "no"],
+    has_instructions: bool,
+    is_told: bool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    AcceleratorState._reset_state(reset_partial_state=True)
+    GradientState._reset_state()
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"avx2": True, "avx512_bf16": has_instructions})
+    run = RunArguments(output_dir=tmp_path, cpu=True, report_to="none", mixed_precision=precision)
+    assert make_accelerator(run, tmp_path).mixed_precision == precision
+    assert ("This machine has no instructions for bf16" in caplog.text) is is_told
 
 
 def wait_alone(folder: Path, errors: Path) -> None:
