@@ -219,7 +219,7 @@ def compute_in_batches(
 
 def encode_sentences(
     tokenizer: TextTokenizer,
-    sentences: str | Sequence[str],
+    sentences: str | Iterable[str],
     compute: Callable[[Batch], Vectors],
     width: int,
     *,
@@ -256,7 +256,10 @@ def encode_sentences(
     """
     if dtype not in DTYPES:
         raise ValueError(f"There are no vectors of dtype {dtype!r}: give one of {', '.join(DTYPES)}.")
-    texts = [sentences] if isinstance(sentences, str) else sentences
+    try:
+        texts = [sentences] if isinstance(sentences, str) else list(sentences)
+    except TypeError as error:
+        raise ValueError(f"Sentences are a string or several of them, got {sentences!r}.") from error
     for index, text in enumerate(texts):
         if not isinstance(text, str):
             raise ValueError(f"The sentence at index {index} is {text!r}, which is no string.")

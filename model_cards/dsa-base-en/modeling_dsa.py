@@ -260,7 +260,7 @@ class DSAPreTrainedModel(PreTrainedModel):
             base.shortcut.unfold()
         for module in self.modules():
             if isinstance(module, ClassifierLayer):
-                module.folded_weight = module.folded_bias = None
+                module.unfold()
 
     def train(self, mode: bool = True) -> Any:
         """As in torch; training unfolds, as the tables would be those of the old weights."""
@@ -396,6 +396,7 @@ class DSAModel(DSAPreTrainedModel):
         if ids is None:  # only the mask and the token types can say what an example holds
             embeds = cast(Tensor, inputs_embeds)
             ids, pad_token_id, sep_token_id = embeds.new_zeros(embeds.shape[:2]), None, None
+        _check_shapes(ids, inputs_embeds, self.config.embedding_size, attention_mask, token_type_ids)
         is_token, is_second = split_pairs(ids, attention_mask, token_type_ids, pad_token_id, sep_token_id)
         left_out = None
         if self.training and self.config.token_dropout and input_ids is not None:
@@ -492,6 +493,34 @@ def _by_example(values: Tensor | None, packing: Packing) -> Tensor | None:
     return None if values is None else packing.unpack_sentences(values[:, None]).squeeze(2)
 
 
+def _check_shapes(
+    ids: Tensor,
+    inputs_embeds: Tensor | None,
+    embedding_size: int,
+    attention_mask: Tensor | None,
+    token_type_ids: Tensor | None,
+) -> None:
+    """Refuse inputs that would be broadcast or read for something else.
+
+    Raises:
+        ValueError: They do not fit together, or the mask is one to be added to scores.
+    """
+    if torch.compiler.is_compiling():
+        return
+    if inputs_embeds is not None and (inputs_embeds.ndim != 3 or inputs_embeds.shape[2] != embedding_size):
+        raise ValueError(
+            f"inputs_embeds must have the shape (batch, tokens, {embedding_size}), got {tuple(inputs_embeds.shape)}."
+        )
+    if ids.ndim != 2:
+        raise ValueError(f"input_ids must have the shape (batch, tokens), got {tuple(ids.shape)}.")
+    for name, found in (("attention_mask", attention_mask), ("token_type_ids", token_type_ids)):
+        if found is not None and found.shape != ids.shape:
+            raise ValueError(f"{name} must have the shape {tuple(ids.shape)} of its batch, got {tuple(found.shape)}.")
+    # Floats alone: a GPU is waited for, and no tokenizer gives them.
+    if attention_mask is not None and attention_mask.is_floating_point() and bool((attention_mask < 0).any()):
+        raise ValueError("attention_mask must be 1 for tokens and 0 for padding: it is not added to any scores.")
+
+
 def _sum_by_example(values: Tensor, packing: Packing) -> Tensor:
     """Sum a figure of sentences over those of each example. (U,) -> (batch,)"""
     return packing.unpack_sentences(values[:, None]).sum((1, 2))
@@ -521,6 +550,16 @@ class ClassifierLayer(nn.Linear):
         scale = self.norm.weight * (cast(Tensor, self.norm.running_var) + self.norm.eps).rsqrt()
         self.folded_weight = self.weight * scale
         self.folded_bias = self.bias + self.weight @ (self.norm.bias - cast(Tensor, self.norm.running_mean) * scale)
+
+    def unfold(self) -> None:
+        """Undo `fold`."""
+        self.folded_weight = self.folded_bias = None
+
+    def train(self, mode: bool = True) -> Any:
+        """As in torch; training unfolds, also where the base was unfolded without its head, as by new tokens."""
+        if mode:
+            self.unfold()
+        return super().train(mode)
 
     def forward(self, input: Tensor) -> Tensor:
         """(batch, input_size) -> (batch, output_size)"""

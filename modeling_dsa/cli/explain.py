@@ -83,9 +83,8 @@ def _add_options_of_files(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--examples",
         type=whole_number(1, 10**9),
-        default=EXAMPLES,
         metavar="N",
-        help="The first N examples or sentences of FILE; default: %(default)s.",
+        help=f"The first N examples or sentences of FILE; default: {EXAMPLES}.",
     )
     parser.add_argument(
         "--card",
@@ -113,6 +112,9 @@ def run(arguments: argparse.Namespace) -> int:
         raise ValueError("--card goes with --faithfulness.")
     if arguments.text_column and given == ["text"]:
         raise ValueError("--text_column names columns of a file: leave it out for a text.")
+    if arguments.examples and given == ["text"]:
+        raise ValueError("--examples counts rows of a file: leave it out for a text.")
+    arguments.examples = arguments.examples or EXAMPLES
     if arguments.word_classes and given != ["heads"]:
         raise ValueError("--word_classes goes with --heads.")
     if arguments.label_column and given != ["vectors"]:

@@ -133,6 +133,8 @@ def _vocabulary(arguments: argparse.Namespace, width: int) -> "tuple[WordTokeniz
     weighting = arguments.frequency_weighting
     if weighting is not None and not (teacher and arguments.texts):
         raise ValueError("--frequency_weighting needs --vectors teacher:MODEL, and --texts to count the words of.")
+    if arguments.text_column and not arguments.texts:
+        raise ValueError("--text_column names a column of the texts: give it with --texts.")
     if arguments.most_frequent:
         if teacher:
             raise ValueError("A teacher has no list of words: give --texts or --word_list in place of --most_frequent.")

@@ -269,8 +269,8 @@ def _check_or_write_manifest(folder: AnyPath, manifest: dict[str, dict[str, Any]
         others = [part for part in wanted if found.get(part) != wanted[part]]
         if others:
             raise ValueError(
-                f"{folder} holds vectors made with another {' and other '.join(others)}: give --overwrite to replace "
-                "them, or another folder."
+                f"{folder} holds vectors of another run, which differs in its {' and its '.join(others)}: give "
+                "--overwrite to replace them, or another folder."
             )
     write_json(manifest, path)
     return _hash(manifest)

@@ -176,8 +176,9 @@ def _read(name: str, chunks: Iterator[bytes], words: Collection[str] | None, max
             f"{'row' if layout.binary else 'line'} {kept.left_out[0]}."
         )
     if not kept.words and words is not None:
+        example = next(filter(str.isalpha, words), next(iter(words)))  # rather than a special token or a piece
         raise ValueError(
-            f"{name} has none of the {len(words):,} wanted words, such as {next(iter(words))!r}: "
+            f"{name} has none of the {len(words):,} wanted words, such as {example!r}: "
             "check its language and whether its words are lower-cased."
         )
     if not kept.words:

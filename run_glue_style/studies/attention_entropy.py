@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from transformers import PreTrainedTokenizerBase
 
 from modeling_dsa import DSAConfig, DSAModel
+from modeling_dsa.cli.numbers import positive_number, whole_number
 from modeling_dsa.files.environment import environment
 from modeling_dsa.files.loading import load_model_and_tokenizer
 from modeling_dsa.files.shown_paths import without_folders
@@ -68,10 +69,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("models", nargs="*", metavar="FOLDER", help="Trained models.")
     parser.add_argument("--setting", default="dsa-single-snli", help="Of the fresh models; default: %(default)s.")
     parser.add_argument(
-        "--routing_scale", type=float, nargs="+", default=[1.0, 8.0], help="Of the fresh models; default: 1 8."
+        "--routing_scale",
+        type=positive_number,
+        nargs="+",
+        default=[1.0, 8.0],
+        help="Of the fresh models; default: 1 8.",
     )
-    parser.add_argument("--seeds", type=int, default=3, help="Fresh models of each scale; default: %(default)s.")
-    parser.add_argument("--sentences", type=int, help="Only the first so many; default: all.")
+    count = whole_number(1, 1_000_000)
+    parser.add_argument("--seeds", type=count, default=3, help="Fresh models of each scale; default: %(default)s.")
+    parser.add_argument("--sentences", type=count, help="Only the first so many; default: all.")
     parser.add_argument("--output_dir", type=Path, default=Path("runs/attention-entropy"), help="Default: %(default)s.")
     return run_command(partial(_make, parser.parse_args(argv), list(sys.argv[1:] if argv is None else argv)))
 

@@ -105,7 +105,7 @@ def _are_numbers(labels: Sequence[Label], table: Table) -> bool:
     if not numbers or None in numbers:
         return False
     whole = {int(number) for number in numbers if number is not None and float(number).is_integer()}
-    if len(whole) < len(numbers) or any(isinstance(number, float) for number in numbers):
+    if any(isinstance(number, float) for number in numbers):
         if len(numbers) == 2 and len(whole) == 2:
             raise ValueError(
                 f"{table.name}: the labels are {labels[0]} and {labels[1]}: say with --problem_type "

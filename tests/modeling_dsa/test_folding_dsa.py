@@ -128,6 +128,15 @@ def test_training_and_new_weights_and_tokens_unfold() -> None:
     model.fold_embeddings()
     model.resize_token_embeddings(VOCABULARY + 5)
     assert model.dsa.folded is None
+    # The head stayed folded: training and another run of the base must not leave it with its old weights.
+    model.train()
+    with torch.no_grad():
+        for weight in model.classifier.parameters():
+            weight.add_(1)
+    model.eval()
+    with torch.no_grad():
+        found = model(ids, attention_mask=mask).logits
+    assert torch.equal(found, model(ids, attention_mask=mask).logits)
 
 
 def test_what_the_tables_cannot_give_is_computed() -> None:

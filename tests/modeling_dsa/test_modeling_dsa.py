@@ -1,6 +1,7 @@
 """modeling_dsa.modeling_dsa: the model against explicit loops, and its promises on padding, loading, freezing."""
 
 import math
+import re
 from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
@@ -283,6 +284,28 @@ def test_ids_below_the_mask_are_never_read(fill: int) -> None:
     noisy = model(**batch_of_pairs(EXAMPLE_PAIRS, left=2, right=2, fill=fill))
     torch.testing.assert_close(noisy.pooler_output, clean.pooler_output, rtol=0, atol=1e-12)
     torch.testing.assert_close(noisy.second_pooler_output, clean.second_pooler_output, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"attention_mask": torch.ones(1, 4)}, r"attention_mask must have the shape (2, 4) of its batch, got (1, 4)."),
+        ({"token_type_ids": torch.ones(2, 3)}, r"token_type_ids must have the shape (2, 4) of its batch, got (2, 3)."),
+        (
+            {"attention_mask": torch.tensor([[0, 0, 0, -1e9]] * 2)},
+            "attention_mask must be 1 for tokens and 0 for",
+        ),
+        ({"input_ids": torch.ones(4, dtype=torch.long)}, "input_ids must have the shape (batch, tokens), got (4,)."),
+        (
+            {"input_ids": None, "inputs_embeds": torch.ones(2, 4, 3)},
+            "inputs_embeds must have the shape (batch, ",
+        ),
+    ],
+)
+def test_inputs_that_would_be_read_for_others_are_refused(changes: dict[str, Tensor | None], message: str) -> None:
+    inputs = {"input_ids": torch.full((2, 4), 9), "attention_mask": torch.ones(2, 4)}
+    with pytest.raises(ValueError, match=re.escape(message)):
+        model_of("r=2 m=1")(**(inputs | changes))
 
 
 def test_padding_stays_zero_in_every_output() -> None:

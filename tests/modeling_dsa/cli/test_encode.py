@@ -140,7 +140,7 @@ def test_other_file_systems_are_read_and_written(
     stayed = [MemoryFileSystem.store[path.path] is file for path, file in zip(shards, written, strict=True)]
     assert stayed == [True, False, True]
     assert run(*words, "--normalize") == 2
-    assert "memory://encode/shards holds vectors made with another options" in caplog.messages[-1]
+    assert "memory://encode/shards holds vectors of another run, which differs in its options" in caplog.messages[-1]
     assert run(home / "a.txt.gz", home / "new" / "a.parquet.npy", "--model", model) == 2
     assert "a.parquet.npy exists: give --overwrite to replace it" in caplog.messages[-1]
     assert {path.name for path in home.iterdir()} == {"a.txt.gz", "a.parquet", "new", "shards"}

@@ -106,6 +106,7 @@ def test_profiles_of_heads_are_shown(models: Path, tmp_path: Path, capsys: pytes
         ),
         (["--faithfulness", "no.tsv", "--card"], "has no README.md"),
         (["A", "b", "--text_column", "c"], "--text_column names columns of a file: leave it out for a text."),
+        (["A", "b", "--examples", "3"], "--examples counts rows of a file: leave it out for a text."),
         (["A", "b", "--word_classes", "en"], "--word_classes goes with --heads."),
         (["A", "b", "--label_column", "c"], "--label_column goes with --vectors."),
         (["--vectors", "no.tsv"], "Say with --output where the vectors go"),

@@ -232,6 +232,8 @@ def test_mistakes_of_init_are_clear(inputs: Inputs, tmp_path: Path, caplog: pyte
         assert init(output, inputs, *words) == 2
         assert message in caplog.messages[-1]
         assert "\n" not in caplog.messages[-1]
+    assert init(output, inputs, "--most_frequent", 2, "--text_column", "a", texts=False) == 2
+    assert caplog.messages[-1] == "error: --text_column names a column of the texts: give it with --texts."
     output.write_text("")
     assert init(output, inputs) == 2
     assert caplog.messages[-1] == f"error: {output} is a file: give the path of a folder to write."

@@ -172,10 +172,10 @@ def test_vectors_of_something_else_are_refused_and_overwritten(tmp_path: Path) -
         (small_encoder(), source(), replace(OPTIONS, normalize=True), "options"),
         (small_encoder(), source(), replace(OPTIONS, dtype="int8"), "options"),
         (small_encoder(), source(), replace(OPTIONS, shard_size=49), "options"),
-        (other, source(shorter), OPTIONS, "model and other input"),
+        (other, source(shorter), OPTIONS, "model and its input"),
     ]
     for encoder, rows, options, what in cases:
-        with pytest.raises(ValueError, match=rf"a holds vectors made with another {what}: give --overwrite"):
+        with pytest.raises(ValueError, match=f"a holds vectors of another run, which differs in its {what}: give "):
             encode_bulk(encoder, rows, folder, options, ALONE)
     assert {path: path.read_bytes() for path in folder.iterdir()} == before
     # What does not change the vectors is no difference.

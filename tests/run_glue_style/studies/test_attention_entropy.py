@@ -44,3 +44,14 @@ def test_the_command_tells_fresh_models_from_trained_ones(tmp_path: Path, capsys
     assert trained["name"] == "dsa-snli"
     assert str(tmp_path) not in json.dumps(content)
     assert {path.name for path in (tmp_path / "out").iterdir()} == {"entropy.json", "plot.png", "plot.svg", "table.md"}
+
+
+@pytest.mark.parametrize("options", [["--seeds", "0"], ["--sentences", "-5"], ["--routing_scale", "nan"]])
+def test_a_number_that_measures_nothing_is_refused(
+    options: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main([*options, "--output_dir", str(tmp_path / "out")])
+    assert stopped.value.code == 2
+    assert f"argument {options[0]}: '{options[1]}' is no" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()

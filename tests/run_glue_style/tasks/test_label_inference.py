@@ -36,6 +36,7 @@ def infer(
         (["10", "9", "1"], ("1", "9", "10")),
         ([1, 0, -1], ("-1", "0", "1")),
         (["1", "other"], ("1", "other")),
+        (["01", "1", "2"], ("01", "1", "2")),  # codes, of which two are one number
         (["1.5", "2.5", "3"], ("1.5", "2.5", "3")),  # texts in a file that knows numbers
         (list(range(150)), tuple(map(str, range(150)))),
     ],
