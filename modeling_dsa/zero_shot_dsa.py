@@ -79,7 +79,7 @@ def describe_labels(labels: Sequence[str], template: str) -> list[str]:
     Raises:
         ValueError: There are fewer than two labels, one is empty or given twice, or the template has no `{}`.
     """
-    names = {label.strip() for label in labels}
+    names = {label.strip() if isinstance(label, str) else "" for label in labels}
     if len(labels) < 2 or len(names) < len(labels) or "" in names:
         given = ", ".join(map(repr, labels)) or "none"
         raise ValueError(f"The labels must be two or more different texts, not {given}.")
