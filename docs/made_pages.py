@@ -9,7 +9,14 @@ from mkdocs.structure.files import File, Files
 from modeling_dsa import DSAConfig
 
 ROOT = Path(__file__).parents[1]
-PAGES = ("results/README.md", "results/*/README.md", "results/*/*.png", "benchmarks/README.md", "benchmarks/*.png")
+PAGES = (
+    "results/README.md",
+    "results/*/README.md",
+    "results/*/*.png",
+    "results/*/hops/*.png",
+    "benchmarks/README.md",
+    "benchmarks/*.png",
+)
 
 
 def config_page() -> str:
