@@ -43,6 +43,7 @@ from modeling_dsa.hub.static_space import write_static_space  # noqa: E402
 from run_glue_style.reporting import cost_plot, entropy_history, tabulate  # noqa: E402
 from run_glue_style.reporting.published import read_published  # noqa: E402
 from run_glue_style.reporting.reporters import draw_attention_of_examples  # noqa: E402
+from run_glue_style.studies import hop_overlap  # noqa: E402
 from run_glue_style.training.run import FinishedRun  # noqa: E402
 
 IMAGES = ROOT / "docs" / "pages" / "images"
@@ -102,6 +103,11 @@ def pictures() -> dict[Path, Draw]:
     runs = map(str, sorted(attention.glob("*/seed-0.json.gz")))
     history = partial(entropy_history.main, [*runs, "--output", str(attention / "entropy")])
     found |= dict.fromkeys((attention / "entropy.png", attention / "entropy.svg"), history)
+    for overlaps in sorted((ROOT / "results").glob(f"*/hops/{hop_overlap.OVERLAPS}")):
+        plot = overlaps.with_name("plot")
+        content = json.loads(overlaps.read_text(encoding="utf-8"))
+        drawn = partial(hop_overlap.draw_overlaps, content, plot)
+        found |= dict.fromkeys((plot.with_suffix(".png"), plot.with_suffix(".svg")), drawn)
     snli = ROOT / "results" / "snli"
     costs = partial(cost_plot.draw_costs, read_published("snli"), tabulate.read_rows(snli), snli / "costs")
     return found | dict.fromkeys((snli / "costs.png", snli / "costs.svg"), costs)

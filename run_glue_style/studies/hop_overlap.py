@@ -10,7 +10,7 @@ SNLI's dev split, which ship. overlap.json in FOLDER/hops holds the figures, tab
 
 import argparse
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
@@ -32,6 +32,7 @@ from run_glue_style.sample import SAMPLE_FILES
 
 from .command import make_parser, run_command
 
+OVERLAPS = "overlap.json"
 _BATCH = 256  # sentences
 _TITLE = "Structured self-attention: overlap of the hops"
 _METRIC = "cosine of two hops"
@@ -72,17 +73,22 @@ def _make(arguments: argparse.Namespace) -> tuple[Path, str]:
             "first."
         )
     table = _table(rows, len(texts))
-    content = {
+    content: dict[str, Any] = {
         "command": ["hop_overlap", without_folders(str(arguments.folder))],
         "sentences": {"name": f"premises of {SAMPLE_FILES['validation'].name}", "count": len(texts)},
         "rows": rows,
         "environment": environment(),
     }
     with filled_folder(arguments.folder / "hops") as beside:
-        write_json(content, beside / "overlap.json")
+        write_json(content, beside / OVERLAPS)
         (beside / "table.md").write_text(table, encoding="utf-8")
-        draw_grid(_TITLE, [_METRIC], {row: [of["overlaps"]] for row, of in rows.items()}, beside / "plot")
+        draw_overlaps(content, beside / "plot")
     return arguments.folder / "hops", table
+
+
+def draw_overlaps(content: Mapping[str, Any], path: Path) -> None:
+    """Draw the contents of an overlap.json as a PNG and as an SVG, at a path without an extension."""
+    draw_grid(_TITLE, [_METRIC], {row: [of_row["overlaps"]] for row, of_row in content["rows"].items()}, path)
 
 
 def _models(folder: Path) -> Iterator[tuple[str, DSAModel, PreTrainedTokenizerBase]]:
