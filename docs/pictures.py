@@ -43,7 +43,6 @@ from modeling_dsa.hub.static_space import write_static_space  # noqa: E402
 from run_glue_style.reporting import cost_plot, entropy_history, tabulate  # noqa: E402
 from run_glue_style.reporting.published import read_published  # noqa: E402
 from run_glue_style.reporting.reporters import draw_attention_of_examples  # noqa: E402
-from run_glue_style.studies import hop_overlap  # noqa: E402
 from run_glue_style.training.run import FinishedRun  # noqa: E402
 
 IMAGES = ROOT / "docs" / "pages" / "images"
@@ -95,19 +94,14 @@ def pictures() -> dict[Path, Draw]:
     for record in sorted((ROOT / "benchmarks").glob("*.json")):
         if hasattr(benchmark := import_module(record.stem), "draw"):
             found[record.with_suffix(".png")] = partial(_benchmark, benchmark.draw, record)
-    for table in sorted((ROOT / "results").glob("*/table.md")):
+    for table in sorted((ROOT / "results").rglob("table.md")):
         folder = table.parent
-        if any((folder / name).is_file() for name in ("table.json", "entropy.json")):
+        if any((folder / name).is_file() for name in ("table.json", "entropy.json", "overlap.json")):
             found |= dict.fromkeys((folder / "plot.png", folder / "plot.svg"), partial(tabulate.main, [str(folder)]))
     attention = ROOT / "results" / "snli-attention"
     runs = map(str, sorted(attention.glob("*/seed-0.json.gz")))
     history = partial(entropy_history.main, [*runs, "--output", str(attention / "entropy")])
     found |= dict.fromkeys((attention / "entropy.png", attention / "entropy.svg"), history)
-    for overlaps in sorted((ROOT / "results").glob(f"*/hops/{hop_overlap.OVERLAPS}")):
-        plot = overlaps.with_name("plot")
-        content = json.loads(overlaps.read_text(encoding="utf-8"))
-        drawn = partial(hop_overlap.draw_overlaps, content, plot)
-        found |= dict.fromkeys((plot.with_suffix(".png"), plot.with_suffix(".svg")), drawn)
     snli = ROOT / "results" / "snli"
     costs = partial(cost_plot.draw_costs, read_published("snli"), tabulate.read_rows(snli), snli / "costs")
     return found | dict.fromkeys((snli / "costs.png", snli / "costs.svg"), costs)

@@ -2,7 +2,8 @@
 
 Each run is a file FOLDER/ROW/NAME.json, an all_results.json; the files of one ROW are its seeds. The table goes to
 FOLDER/table.md. A folder of `run_grid`, which has a grid.yaml, gets the grid's table instead, one of `reproduce`, which
-has a table.json, the paper's, both with table.json and plots, and one of `attention_entropy` its own.
+has a table.json, the paper's, both with table.json and plots, and one of `attention_entropy` or
+`hop_overlap` its own.
 """
 
 import argparse
@@ -20,9 +21,13 @@ from .comparison import Comparison
 from .entropy_plot import ENTROPY, entropy_table, write_entropy
 from .grid.definition import read_grid
 from .grid.table import GRID, GridTable
+from .overlap_plot import OVERLAP, overlap_table, write_overlap
 from .plot import draw_comparison
 from .published import read_published
 from .units import mean_and_spread
+
+# What `attention_entropy` and `hop_overlap` found in a folder, with what makes a table and the files of it.
+_OF_STUDIES = {ENTROPY: (entropy_table, write_entropy), OVERLAP: (overlap_table, write_overlap)}
 
 
 def read_rows(folder: Path) -> dict[str, list[dict[str, Any]]]:
@@ -92,12 +97,6 @@ def write_comparison(comparison: Comparison, folder: Path) -> None:
         draw_comparison(comparison, beside / "plot")
 
 
-def read_entropy(folder: Path) -> dict[str, Any] | None:
-    """What `attention_entropy` found in this folder; None in others."""
-    path = folder / ENTROPY
-    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
-
-
 def table_of(folder: Path) -> str:
     """What table.md of this folder says, made from its runs.
 
@@ -109,8 +108,10 @@ def table_of(folder: Path) -> str:
 
 def _table_and_writer(folder: Path) -> tuple[str, Callable[[], None]]:
     """The table of the folder, and what writes it with the files that go with it."""
-    if (entropy := read_entropy(folder)) is not None:
-        return entropy_table(entropy), partial(write_entropy, entropy, folder)
+    for name, (as_table, write) in _OF_STUDIES.items():
+        if (path := folder / name).is_file():
+            content = json.loads(path.read_text(encoding="utf-8"))
+            return as_table(content), partial(write, content, folder)
     if (grid := read_grid_table(folder)) is not None:
         return grid.as_markdown(), grid.write
     if (comparison := read_comparison(folder)) is not None:

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import torch
@@ -23,18 +23,15 @@ from transformers import PreTrainedTokenizerBase
 from modeling_dsa import DSAConfig, DSAModel
 from modeling_dsa.cli.numbers import positive_number, whole_number
 from modeling_dsa.files.environment import environment
-from modeling_dsa.files.loading import load_model_and_tokenizer
 from modeling_dsa.files.shown_paths import without_folders
-from modeling_dsa.files.text_files import read_texts
 from modeling_dsa.shipped.settings import setting_folder
 from modeling_dsa.text.building import build_model, vocabulary_from_vectors
 from run_glue_style.reporting.entropy_plot import entropy_table, write_entropy
-from run_glue_style.sample import SAMPLE_FILES, SAMPLE_VECTORS
+from run_glue_style.sample import SAMPLE_VECTORS
 from run_glue_style.training.attention_sharpness import mean_entropies
 
 from .command import make_parser, run_command
-
-_BATCH = 256  # sentences
+from .premises import NAME, attention_batches, load_encoder, read_premises
 
 Entropies = NDArray[np.float64]
 
@@ -54,12 +51,9 @@ def entropies(
         (sentences,).
     """
     found, equal = [], []
-    for start in range(0, len(sentences), _BATCH):
-        batch = tokenizer(list(sentences[start : start + _BATCH]), padding=True, return_tensors="pt")
-        with torch.inference_mode():
-            attentions = model(**batch, output_attentions=True).attentions
+    for attentions, lengths in attention_batches(model, tokenizer, sentences):
         found.append(mean_entropies(attentions))  # (iterations, sentences)
-        equal.append(batch["attention_mask"].sum(-1).double().log())  # (sentences,)
+        equal.append(lengths.double().log())  # (sentences,)
     return torch.cat(found, 1).numpy(), torch.cat(equal).numpy()
 
 
@@ -83,16 +77,16 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _make(arguments: argparse.Namespace, argv: list[str]) -> tuple[Path, str]:
-    texts = list(dict.fromkeys(read_texts([SAMPLE_FILES["validation"]], ["premise"])))[: arguments.sentences]
+    texts = read_premises()[: arguments.sentences]
     fresh = [
         (f"{arguments.setting}, fresh, scale {scale:g}", _fresh(arguments.setting, scale, arguments.seeds))
         for scale in arguments.routing_scale
     ]
-    trained = [(without_folders(folder), iter([_trained(folder)])) for folder in arguments.models]
+    trained = [(without_folders(folder), iter([load_encoder(folder)])) for folder in arguments.models]
     systems = [_measured(name, models, texts) for name, models in [*fresh, *trained]]
     content: dict[str, Any] = {
         "command": ["attention_entropy", *map(without_folders, argv)],
-        "sentences": {"name": f"premises of {SAMPLE_FILES['validation'].name}", "count": len(texts)},
+        "sentences": {"name": NAME, "count": len(texts)},
         "systems": systems,
         "environment": environment(),
     }
@@ -120,11 +114,6 @@ def _fresh(setting: str, scale: float, seeds: int) -> Iterator[tuple[DSAModel, P
     tokenizer, vectors = vocabulary_from_vectors(SAMPLE_VECTORS, progress=False)
     for seed in range(seeds):
         yield build_model(DSAModel, config, tokenizer, vectors, seed), tokenizer
-
-
-def _trained(folder: str) -> tuple[DSAModel, PreTrainedTokenizerBase]:
-    model, tokenizer = load_model_and_tokenizer(folder)
-    return cast(DSAModel, model.base_model), tokenizer
 
 
 if __name__ == "__main__":

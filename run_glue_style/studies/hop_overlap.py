@@ -10,10 +10,10 @@ SNLI's dev split, which ship. overlap.json in FOLDER/hops holds the figures, tab
 
 import argparse
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -22,20 +22,11 @@ from transformers import PreTrainedTokenizerBase
 
 from modeling_dsa import DSAModel
 from modeling_dsa.files.environment import environment
-from modeling_dsa.files.loading import load_model_and_tokenizer
-from modeling_dsa.files.replacing import filled_folder, write_json
 from modeling_dsa.files.shown_paths import without_folders
-from modeling_dsa.files.text_files import read_texts
-from run_glue_style.reporting.grid.plot import draw_grid
-from run_glue_style.reporting.units import mean_and_spread
-from run_glue_style.sample import SAMPLE_FILES
+from run_glue_style.reporting.overlap_plot import overlap_table, write_overlap
 
 from .command import make_parser, run_command
-
-OVERLAPS = "overlap.json"
-_BATCH = 256  # sentences
-_TITLE = "Structured self-attention: overlap of the hops"
-_METRIC = "cosine of two hops"
+from .premises import NAME, attention_batches, load_encoder, read_premises
 
 
 def mean_overlaps(attention: Tensor) -> Tensor:
@@ -61,7 +52,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _make(arguments: argparse.Namespace) -> tuple[Path, str]:
-    texts = list(dict.fromkeys(read_texts([SAMPLE_FILES["validation"]], ["premise"])))
+    texts = read_premises()
     rows: dict[str, dict[str, Any]] = {}
     for row, model, tokenizer in _models(arguments.folder):
         if (hops := model.config.num_attention_heads) > 1:
@@ -72,55 +63,32 @@ def _make(arguments: argparse.Namespace) -> tuple[Path, str]:
             f"{arguments.folder} has no model ROW/seed-N with 'structured' pooling and two hops or more: run its grid "
             "first."
         )
-    table = _table(rows, len(texts))
-    content: dict[str, Any] = {
+    content = {
         "command": ["hop_overlap", without_folders(str(arguments.folder))],
-        "sentences": {"name": f"premises of {SAMPLE_FILES['validation'].name}", "count": len(texts)},
+        "sentences": {"name": NAME, "count": len(texts)},
         "rows": rows,
         "environment": environment(),
     }
-    with filled_folder(arguments.folder / "hops") as beside:
-        write_json(content, beside / OVERLAPS)
-        (beside / "table.md").write_text(table, encoding="utf-8")
-        draw_overlaps(content, beside / "plot")
-    return arguments.folder / "hops", table
-
-
-def draw_overlaps(content: Mapping[str, Any], path: Path) -> None:
-    """Draw the contents of an overlap.json as a PNG and as an SVG, at a path without an extension."""
-    draw_grid(_TITLE, [_METRIC], {row: [of_row["overlaps"]] for row, of_row in content["rows"].items()}, path)
+    write_overlap(content, arguments.folder / "hops")
+    return arguments.folder / "hops", overlap_table(content)
 
 
 def _models(folder: Path) -> Iterator[tuple[str, DSAModel, PreTrainedTokenizerBase]]:
     """The models of each row, the base first, as in the grid's own table."""
     found = sorted(folder.glob("*/seed-*/config.json"), key=lambda path: (path.parts[-3] != "base", path.parts))
     for path in found:
-        model, tokenizer = load_model_and_tokenizer(path.parent)
+        model, tokenizer = load_encoder(str(path.parent))
         if model.config.pooling == "structured":
-            yield path.parts[-3], cast(DSAModel, model.base_model).eval(), tokenizer
+            yield path.parts[-3], model.eval(), tokenizer
 
 
 def _overlap(model: DSAModel, tokenizer: PreTrainedTokenizerBase, sentences: Sequence[str]) -> float:
     """The mean over sentences of two words or more: over a single one all hops are the same."""
-    found = []
-    for start in range(0, len(sentences), _BATCH):
-        batch = tokenizer(list(sentences[start : start + _BATCH]), padding=True, return_tensors="pt")
-        with torch.inference_mode():
-            attention = model(**batch, output_attentions=True).attentions[-1]  # (batch, hops, words)
-        found.append(mean_overlaps(attention)[batch["attention_mask"].sum(-1) > 1])
+    found = [
+        mean_overlaps(attentions[-1])[lengths > 1]
+        for attentions, lengths in attention_batches(model, tokenizer, sentences)
+    ]
     return float(torch.cat(found).mean())
-
-
-def _table(rows: dict[str, dict[str, Any]], sentences: int) -> str:
-    lines = [f"| row | hops | models | {_METRIC} |", "|---|---|---|---|"]
-    for row, of_row in rows.items():
-        overlaps = of_row["overlaps"]
-        lines.append(f"| {row} | {of_row['hops']} | {len(overlaps)} | {mean_and_spread(overlaps, _METRIC)} |")
-    notes = (
-        f"Percent, mean over all pairs of a sentence's hops and over {sentences:,} premises of SNLI's dev split; 100: "
-        "all hops look at the same words. ±: standard deviation over the models, one a seed."
-    )
-    return "\n".join([*lines, "", notes]) + "\n"
 
 
 if __name__ == "__main__":
