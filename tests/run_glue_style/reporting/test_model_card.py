@@ -93,7 +93,7 @@ def unexplained(card: ModelCard, results: Mapping[str, Any], config: DSAConfig) 
     sources.append(asdict(JOINED_PAIRS))
     text = prose_of(card)
     text = re.sub(r"\]\([^)]*\)", "]", text).replace("\\", "")
-    strings = {leaf for leaf in leaves([sources, published]) if isinstance(leaf, str) and re.search(r"\d\D", leaf)}
+    strings = {leaf for leaf in leaves([sources, published]) if isinstance(leaf, str) and re.search(r"\d\D|\D\d", leaf)}
     for name in sorted(strings | {"CC BY-SA 4.0", "PDDL 1.0"}, key=len, reverse=True):
         text = re.sub(rf"(?<![\w.]){re.escape(name)}(?!\w|\.\d)", "", text)  # and not "0.0" out of "0.001"
     known = {f"{results['train_seconds'] / 60:.1f}"} if results else set()
