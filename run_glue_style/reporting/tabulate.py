@@ -38,7 +38,8 @@ def read_rows(folder: Path) -> dict[str, list[dict[str, Any]]]:
     """
     rows: dict[str, list[dict[str, Any]]] = {}
     for path in sorted(folder.glob("*/*.json")):
-        rows.setdefault(path.parent.name, []).append(read_run(path))
+        if path.name not in _OF_STUDIES:
+            rows.setdefault(path.parent.name, []).append(read_run(path))
     if not rows:
         raise ValueError(f"{folder} has no runs: put each all_results.json at {folder}/ROW/NAME.json.")
     return rows

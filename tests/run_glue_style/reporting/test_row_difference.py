@@ -15,6 +15,8 @@ def test_only_common_seeds_are_paired(tmp_path: Path, capsys: pytest.CaptureFixt
     for row, accuracies in (("a", first), ("b", second)):
         for seed, accuracy in enumerate(accuracies):
             write_results(tmp_path, row, seed, accuracy)
+    (tmp_path / "hops").mkdir()
+    (tmp_path / "hops" / "overlap.json").write_text("{}", encoding="utf-8")  # of a study
     main([str(tmp_path), "a", "b", "--metric", "test.accuracy"])
     expected = stats.ttest_rel(first, second[:3])
     low, high = (100 * end for end in expected.confidence_interval())
