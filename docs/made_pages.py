@@ -7,6 +7,7 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
 from modeling_dsa import DSAConfig
+from modeling_dsa.files.markdown import markdown_table
 
 ROOT = Path(__file__).parents[1]
 PAGES = (
@@ -21,21 +22,17 @@ PAGES = (
 
 def config_page() -> str:
     """The fields of the config with their defaults, bounds and help, as they are declared."""
-    lines = [
-        "# Config",
-        "",
-        "The fields of [`DSAConfig`][modeling_dsa.configuration_dsa.DSAConfig]. The training scripts take each as an",
-        "option.",
-        "",
-        "| field | default | must | what it is |",
-        "|---|---|---|---|",
-    ]
+    rows = []
     for field in fields(DSAConfig):
         if "help" in field.metadata:
             bound = field.metadata["bound"]
-            cells = (f"`{field.name}`", f"`{field.default!r}`", bound.demand if bound else "", field.metadata["help"])
-            lines.append("| " + " | ".join(cell.replace("|", r"\|") for cell in cells) + " |")
-    return "\n".join(lines) + "\n"
+            text = field.metadata["help"]
+            rows.append([f"`{field.name}`", f"`{field.default!r}`", bound.demand if bound else "", text])
+    return (
+        "# Config\n\n"
+        "The fields of [`DSAConfig`][modeling_dsa.configuration_dsa.DSAConfig]. The training scripts take each as an "
+        "option.\n\n" + markdown_table(["field", "default", "must", "what it is"], rows) + "\n"
+    )
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:

@@ -26,7 +26,7 @@ sys.path[:0] = [
     str(ROOT / "model_cards" / "space"),
 ]
 
-from lib.records import Record, read_record  # noqa: E402
+from lib.records import Record, draw_record, read_record  # noqa: E402
 from lib.space import running_space  # noqa: E402
 from matplotlib.figure import Figure  # noqa: E402
 from space_browser import chromium, take_picture  # noqa: E402
@@ -165,8 +165,7 @@ def _card(folder: Path) -> None:
 
 
 def _benchmark(draw: Callable[[Record], Figure], record: Path) -> None:
-    with replaced_file(record.with_suffix(".png")) as beside:
-        draw(read_record(record)).savefig(beside, format="png", dpi=120, metadata={"Software": None})
+    draw_record(read_record(record), draw, record)
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from .reporting.comparison import Comparison
+from .reporting.paper_comparison import Comparison
 from .reporting.published import PublishedTable, read_published
 from .reporting.tabulate import read_rows, write_comparison
 from .studies.command import make_parser, run_study

@@ -21,7 +21,7 @@ from modeling_dsa import DSAForSequenceClassification
 from modeling_dsa.files.columns import example_texts, find_columns
 from modeling_dsa.files.tables import Table, file_table
 from run_glue_style.reporting.reporters import REPORTERS
-from run_glue_style.tasks.arguments import DatasetArguments
+from run_glue_style.tasks.arguments import DatasetArguments, check_text_columns
 from run_glue_style.tasks.glue import DATASET, GLUE
 from run_glue_style.tasks.label_inference import ProblemType, infer_labels
 from run_glue_style.tasks.labelled_examples import (
@@ -96,8 +96,7 @@ def make_task(arguments: DataArguments) -> Task:
         ValueError: Options contradict each other or the data, or it is not clear what the labels are.
     """
     columns = arguments.text_column
-    if columns is not None and (len(columns) > 2 or len(set(columns)) < len(columns)):
-        raise ValueError("--text_column takes one column, or the two different columns of pairs.")
+    check_text_columns(columns)
     if arguments.task_name is not None:
         return _glue_task(arguments, arguments.task_name)
     files, name = arguments.files, arguments.dataset_name

@@ -21,7 +21,7 @@ from modeling_dsa.cli.main import main as dsa
 from modeling_dsa.encoders_dsa import ENCODERS
 from modeling_dsa.poolings_dsa import POOLINGS
 from modeling_dsa.shipped.settings import setting_names
-from run_glue_style.reporting.tabulate import table_of
+from run_glue_style.reporting.tabulate import table_and_writer
 from run_glue_style.sample import SAMPLE_VECTORS
 from run_glue_style.tasks.nli import LABEL_NAMES
 
@@ -80,7 +80,11 @@ ELSEWHERE = {name: block for name, block in RUN.items() if starts_processes(bloc
 @pytest.mark.parametrize(("path", "table"), TABLES)
 def test_tables_are_those_of_the_results(path: str, table: str) -> None:
     assert table == (ROOT / path).read_text(encoding="utf-8")
-    assert table == table_of((ROOT / path).parent)
+    assert table == table_and_writer((ROOT / path).parent)[0]
+
+
+def _page(name: str) -> str:
+    return (SITE / name).read_text(encoding="utf-8")
 
 
 def test_the_readme_is_short_and_has_one_table() -> None:
@@ -119,15 +123,18 @@ def test_every_block_that_a_reader_would_copy_is_run() -> None:
     assert len(snippets) == len(SNIPPETS)  # what has one name is the same on every page
 
 
-def test_the_site_lists_every_setting_encoder_and_pooling() -> None:
+def test_the_site_lists_every_setting_encoder_pooling_and_grid() -> None:
     settings, encoders, poolings = re.findall(
         r"^\| (?:setting|`encoder`|`pooling`) \|.*\n\|[-|]+\n((?:\|.*\n)+)",
-        (SITE / "settings.md").read_text(encoding="utf-8"),
+        _page("settings.md"),
         flags=re.M,
     )
     for table, names in ((settings, setting_names()), (encoders, ENCODERS), (poolings, POOLINGS)):
         first_cells = " ".join(re.findall(r"^\|([^|]*)\|", table, flags=re.M))
         assert set(re.findall(r"`([^`]+)`", first_cells)) == set(names)
+    told = re.search(r"Those that ship are in `configuration/grids`:(.*?)\n\n", _page("guides/grids.md"), flags=re.S)
+    assert told is not None
+    assert set(re.findall(r"`([^`]+)`", told[1])) == {path.stem for path in (ROOT / "configuration/grids").iterdir()}
 
 
 def test_the_reference_leaves_no_module_out() -> None:

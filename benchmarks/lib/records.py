@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import torch
 
 from modeling_dsa.files.environment import environment
+from modeling_dsa.files.markdown import markdown_table
 from modeling_dsa.files.replacing import replaced_file, write_json
 
 if TYPE_CHECKING:
@@ -68,14 +69,16 @@ class Table:
 
     def as_markdown(self, record: Record) -> str:
         """The record's table."""
-        lines = [[column.title for column in self.columns], ["---" if c.is_text else "---:" for c in self.columns]]
-        lines += [[_cell(column.cell, row) for column in self.columns] for row in self.rows(record)]
-        return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+        return markdown_table(
+            [column.title for column in self.columns],
+            [[_cell(column.cell, row) for column in self.columns] for row in self.rows(record)],
+            ["---" if column.is_text else "---:" for column in self.columns],
+        )
 
 
 def _cell(form: str, figures: Figures) -> str:
     try:
-        return form.format_map(figures).replace("|", "\\|")
+        return form.format_map(figures)
     except TypeError:  # None has no format and no parts
         return ""
 
@@ -113,8 +116,13 @@ def write_record(record: Record, table: Table, output: Path, draw: Callable[[Rec
         with replaced_file(readme) as beside:
             beside.write_text(filled, encoding="utf-8")
     if draw is not None:
-        with replaced_file(output.with_suffix(".png")) as beside:
-            draw(record).savefig(beside, format="png", dpi=120, metadata={"Software": None})
+        draw_record(record, draw, output)
+
+
+def draw_record(record: Record, draw: Callable[[Record], "Figure"], output: Path) -> None:
+    """Draw a record's picture beside it."""
+    with replaced_file(output.with_suffix(".png")) as beside:
+        draw(record).savefig(beside, format="png", dpi=120, metadata={"Software": None})
 
 
 def keep(record: Record, table: Table, output: Path | None, draw: Callable[[Record], "Figure"] | None = None) -> None:

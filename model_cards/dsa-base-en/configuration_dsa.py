@@ -59,7 +59,7 @@ class DSAConfig(DSAConfigFields):
     ]
 
     def __post_init__(self, **kwargs: Any) -> None:
-        """Warn of keys that look like a misspelt field."""
+        """Complete what names architectures and classes, and warn of keys that look like a misspelt field."""
         super().__post_init__(**kwargs)
         self.architectures = self.architectures or []  # AutoModel searches it, also before any model was saved
         if self.label2id is None and self.id2label is not None:  # zero-shot classification looks labels up by name
@@ -74,6 +74,11 @@ class DSAConfig(DSAConfigFields):
     def is_classifier(self) -> bool:
         """Whether the model that was saved with this config has classes, and not vectors alone."""
         return any(str(name).startswith("DSAFor") for name in self.architectures or ())
+
+    @property
+    def class_names(self) -> list[str]:
+        """The names of the classes, by index."""
+        return [str(name) for _, name in sorted((self.id2label or {}).items())]
 
     @property
     def classifier_input_size(self) -> int:

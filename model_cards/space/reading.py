@@ -8,15 +8,11 @@ from itertools import islice
 from pathlib import Path
 from typing import cast
 
-from transformers import (
-    AutoModelForSequenceClassification,
-    AutoTokenizer,
-    PreTrainedModel,
-    PreTrainedTokenizerBase,
-)
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from modeling_dsa.configuration_dsa import DSAConfig
 from modeling_dsa.explanation.attention import Scores, TextAttention, read_attention
+from modeling_dsa.files.loading import load_model_and_tokenizer
 from modeling_dsa.files.model_folder import CONFIG, holds_model, read_config
 from modeling_dsa.modeling_dsa import DSAForSequenceClassification
 from modeling_dsa.prediction.answers import answers, csv_writer
@@ -67,9 +63,9 @@ def find_models(folder: Path) -> list[Path]:
     return [folder for folder in folders if holds_model(folder) and _is_classifier(folder)]
 
 
-def _is_classifier(folder: Path) -> bool:
+def _is_classifier(source: str | Path) -> bool:
     # Nothing else of a config is looked at here, as a broken one is told where its model is chosen.
-    return DSAConfig(architectures=read_config(folder).get("architectures")).is_classifier
+    return DSAConfig(architectures=read_config(source).get("architectures")).is_classifier
 
 
 @cache
@@ -83,13 +79,9 @@ def load_model(name: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
         OSError: it is not there, or not complete.
         ValueError: it is no trained classifier of the DSA family.
     """
-    read_config(name)
-    model, loading = AutoModelForSequenceClassification.from_pretrained(
-        name, trust_remote_code=True, output_loading_info=True
-    )
-    if loading["missing_keys"]:
+    if not _is_classifier(name):
         raise ValueError("It is an encoder without a trained classifier.")
-    return model.eval(), AutoTokenizer.from_pretrained(name, trust_remote_code=True)
+    return load_model_and_tokenizer(name)
 
 
 def reads_pairs(model: PreTrainedModel) -> bool:
@@ -154,7 +146,7 @@ def classify_table(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, t
     for number, text in enumerate(texts, start=1):
         if max(map(len, [text] if isinstance(text, str) else text)) > LONGEST_TEXT:
             raise CannotRead(f"Row {number} has a text of more than {LONGEST_TEXT:,} characters: shorten it.")
-    labels = [name for _, name in sorted(cast(dict[int, str], model.config.id2label).items())]
+    labels = model.config.class_names
     scores = label_scores(cast(DSAForSequenceClassification, model), tokenizer, texts)
     kind = score_function(model.config.problem_type, len(labels))
     with output.open("w", encoding="utf-8", newline="") as file:

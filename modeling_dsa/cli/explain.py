@@ -195,10 +195,10 @@ def _measure_faithfulness(arguments: argparse.Namespace) -> int:
 
 
 def _show_heads(arguments: argparse.Namespace) -> int:
-    with optional_packages("--heads", "explanation", "matplotlib", "scipy", "sklearn"):
+    with optional_packages("--heads", "explanation", "matplotlib", "scipy"):
         from modeling_dsa.explanation.head_profiles import head_profiles
-        from modeling_dsa.explanation.weight_vectors import read_sentences
         from modeling_dsa.files.pictures import save_figure
+    from modeling_dsa.explanation.labelled_sentences import read_sentences
     from modeling_dsa.explanation.word_classes import load_tagger
     from modeling_dsa.files.loading import load_model_and_tokenizer
 
@@ -222,8 +222,10 @@ def _show_heads(arguments: argparse.Namespace) -> int:
 
 def _show_vectors(arguments: argparse.Namespace) -> int:
     with optional_packages("--vectors", "explanation", "matplotlib", "sklearn"):
-        from modeling_dsa.explanation.projection_files import EXTENSIONS, write_projection
-        from modeling_dsa.explanation.weight_vectors import project, read_sentences, weight_vectors
+        from modeling_dsa.explanation.explain import EXTENSIONS
+        from modeling_dsa.explanation.projection_files import write_projection
+        from modeling_dsa.explanation.weight_vectors import project, weight_vectors
+    from modeling_dsa.explanation.labelled_sentences import read_sentences
     from modeling_dsa.files.loading import load_model_and_tokenizer
 
     if not arguments.output:

@@ -7,6 +7,7 @@ from typing import Any
 
 from modeling_dsa.files.loading import load_part
 from modeling_dsa.files.model_folder import load_as_saved, read_config
+from modeling_dsa.files.optional_packages import optional_packages
 
 logger = logging.getLogger(__name__)
 
@@ -28,12 +29,8 @@ def run(arguments: argparse.Namespace) -> int:
         ValueError: A package is missing, files are in the way, or the model cannot be loaded or exported.
         OSError: The folder holds no model, or a file cannot be written.
     """
-    try:
+    with optional_packages("Writing ONNX files", "onnx", "onnx", "onnxruntime", "onnxscript"):
         from modeling_dsa.onnx.export import export_onnx
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] not in ("onnx", "onnxruntime", "onnxscript"):
-            raise
-        raise ValueError('ONNX files need more packages: pip install "dsa-transformers[onnx]".') from error
     folder: Path = arguments.folder
     output = folder / "onnx"
     old = sorted(output.glob("*.onnx"))

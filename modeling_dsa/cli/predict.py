@@ -136,11 +136,10 @@ def _predictor(source: str) -> "Callable[[Sequence[Text]], list[Answer]]":
     model = cast("DSAForSequenceClassification", loaded)
     model.to("cuda" if torch.cuda.is_available() else "cpu")  # type: ignore[arg-type]  # a wrapper hides the signature
     kind = score_function(model.config.problem_type, model.num_labels)
-    labels = [name for _, name in sorted(cast("dict[int, str]", model.config.id2label).items())]
 
     def predict(texts: "Sequence[Text]") -> "list[Answer]":
         _tell_unknown(source, tokenizer, texts)
-        return answers(texts, label_scores(model, tokenizer, texts), labels, kind)
+        return answers(texts, label_scores(model, tokenizer, texts), model.config.class_names, kind)
 
     return predict
 

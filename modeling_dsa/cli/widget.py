@@ -5,6 +5,8 @@ import logging
 from pathlib import Path
 from typing import Any
 
+from modeling_dsa.files.optional_packages import optional_packages
+
 logger = logging.getLogger(__name__)
 
 
@@ -15,7 +17,7 @@ def add_parser(commands: "argparse._SubParsersAction[Any]") -> None:
     parser.set_defaults(run=run)
     parser.add_argument("folder", type=Path, metavar="FOLDER", help="Folder of a saved model, after dsa onnx --int8.")
     parser.add_argument("output", type=Path, metavar="OUTPUT", help="Folder that the page goes to.")
-    parser.add_argument("--model-id", metavar="ORG/NAME", help="The model's id on the Hub, which the page leads to.")
+    parser.add_argument("--model_id", metavar="ORG/NAME", help="The model's id on the Hub, which the page leads to.")
     add_bundle(parser)
 
 
@@ -35,12 +37,8 @@ def write(folder: Path, output: Path, model_id: str | None, bundle: Path | None)
         ValueError: A package is missing, or as for `write_static_space`.
         OSError: As for `write_static_space`.
     """
-    try:
+    with optional_packages("A widget", "onnx", "onnxruntime"):
         from modeling_dsa.hub.static_space import BUNDLE, write_static_space
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] != "onnxruntime":
-            raise
-        raise ValueError('A widget needs more packages: pip install "dsa-transformers[onnx]".') from error
     content = write_static_space(folder, output, model_id=model_id, bundle=bundle or BUNDLE)
     return sum(content["sizes"].values())
 

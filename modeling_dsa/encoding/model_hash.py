@@ -2,8 +2,10 @@
 
 import hashlib
 import json
+from collections.abc import Mapping
 
 import torch
+from torch import Tensor
 
 from .encoder import SentenceEncoder
 
@@ -16,7 +18,12 @@ def model_hash(encoder: SentenceEncoder) -> str:
     config = {name: value for name, value in encoder.model.config.to_dict().items() if name not in _ORIGIN}
     digest = hashlib.sha256(json.dumps(config, sort_keys=True, default=str).encode())
     digest.update(encoder.tokenizer.backend_tokenizer.to_str().encode())
-    for name, tensor in encoder.model.state_dict().items():
-        digest.update(name.encode())
-        digest.update(tensor.cpu().flatten().view(torch.uint8).numpy().data)
+    hash_state(digest, encoder.model.state_dict())
     return digest.hexdigest()
+
+
+def hash_state(digest: "hashlib._Hash", state: Mapping[str, Tensor]) -> None:
+    """Let a hash go on over the names and the bytes of a model's weights."""
+    for name, tensor in state.items():
+        digest.update(name.encode())
+        digest.update(tensor.cpu().contiguous().flatten().view(torch.uint8).numpy().data)

@@ -11,11 +11,13 @@ from typing import Any
 
 from modeling_dsa.files.columns import find_text_columns
 from modeling_dsa.files.hashing import file_hash, require_hash
+from modeling_dsa.files.optional_packages import optional_packages
 from modeling_dsa.files.remote_paths import AnyPath, parse_path
 from modeling_dsa.files.tables import Table, file_table
 from modeling_dsa.files.text_files import (
     file_extension,
     open_parquet,
+    optional_text,
     read_lines,
     read_rows,
     read_standard_input,
@@ -135,18 +137,12 @@ def _require_unchanged(path: AnyPath, stamp: object, sha256: str) -> None:
 def _file_sentences(path: AnyPath, column: str | None) -> Iterator[str]:
     if column is None:
         return (line for _, line in read_lines(path))
-    return (_sentence(row[column], location) for location, row in read_rows(path, [column]))
+    return (optional_text(row[column], location) for location, row in read_rows(path, [column]))
 
 
 def _open_data_set(name: str, column: str | None, split: str | None) -> SentenceSource:
-    try:
+    with optional_packages(f"There is no file {name}, and reading a data set", "train", "datasets"):
         from datasets import load_dataset_builder
-    except ModuleNotFoundError as error:
-        if error.name != "datasets":
-            raise
-        raise ValueError(
-            f"There is no file {name}, and reading a data set needs datasets: pip install datasets."
-        ) from error
     try:
         builder = load_dataset_builder(name)
         splits = builder.as_streaming_dataset()
@@ -173,7 +169,7 @@ def _open_data_set(name: str, column: str | None, split: str | None) -> Sentence
 def _data_set_sentences(name: str, rows: Iterable[dict[str, Any]]) -> Iterator[str]:
     for number, row in enumerate(rows, 1):
         (value,) = row.values()
-        yield _sentence(value, f"{name}, row {number}")
+        yield optional_text(value, f"{name}, row {number}")
 
 
 def _choose_column(table: Table, column: str | None) -> str:
@@ -190,11 +186,3 @@ def _suggest(name: str, names: Sequence[str]) -> str:
     near = difflib.get_close_matches(name, names, n=1)
     found = shown_columns(names)
     return f": it has {found}; did you mean {near[0]!r}?" if near else f": it has {found}."
-
-
-def _sentence(value: Any, location: str) -> str:
-    if value is None:
-        return ""
-    if not isinstance(value, str):
-        raise ValueError(f"{location}: {value!r:.80} is no text: fix the row or name another column.")
-    return value

@@ -2,9 +2,13 @@
 
 import hashlib
 import json
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from modeling_dsa.files.loading import cause_of
+from modeling_dsa.files.optional_packages import optional_packages
+
+from .model_hash import hash_state
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -19,24 +23,14 @@ def load_teacher(model: str) -> "SentenceTransformer":
     Raises:
         ValueError: sentence-transformers is not installed, or there is no such model, or it cannot be loaded.
     """
-    try:
+    with optional_packages("A teacher", "sentence-transformers", "datasets", "sentence_transformers"):
         import datasets  # noqa: F401 - what the teacher computes is kept in its cache
         from sentence_transformers import SentenceTransformer
-    except ModuleNotFoundError as error:
-        if error.name not in ("datasets", "sentence_transformers"):
-            raise
-        raise ValueError(
-            f'A teacher needs {error.name.replace("_", "-")}: pip install "dsa-transformers[sentence-transformers]".'
-        ) from error
-    from huggingface_hub.errors import StrictDataclassError
-    from safetensors import SafetensorError
-
     try:
         return SentenceTransformer(model)
-    except (OSError, ValueError, RuntimeError, KeyError, StrictDataclassError, SafetensorError) as error:
-        first_sentence = re.split(r"[.:]?\s*\n|\. ", str(error))[0].rstrip(".")
+    except Exception as error:  # of several libraries, and of the code of its modules
         raise ValueError(
-            f"The teacher {model} cannot be loaded ({first_sentence}): give a folder or Hub id of a "
+            f"The teacher {model} cannot be loaded ({cause_of(error)}): give a folder or Hub id of a "
             "sentence-transformers model."
         ) from error
 
@@ -50,13 +44,9 @@ def teacher_cache() -> Path:
 
 def teacher_sha256(teacher: "SentenceTransformer") -> str:
     """The hash of what its vectors depend on: the modules with their options, weights, tokenizer and prompt."""
-    import torch
-
     described = [repr(teacher), teacher.prompts, teacher.default_prompt_name, teacher.max_seq_length]
     digest = hashlib.sha256(json.dumps(described, sort_keys=True, default=str).encode())
     backend = getattr(teacher.tokenizer, "backend_tokenizer", None)
     digest.update((backend.to_str() if backend is not None else repr(teacher.tokenizer)).encode())
-    for name, tensor in teacher.state_dict().items():
-        digest.update(name.encode())
-        digest.update(tensor.cpu().contiguous().flatten().view(torch.uint8).numpy().data)
+    hash_state(digest, teacher.state_dict())
     return digest.hexdigest()

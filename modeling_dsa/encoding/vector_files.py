@@ -8,6 +8,7 @@ import numpy as np
 from numpy.lib import format as npy
 
 from modeling_dsa.batching_dsa import Vectors
+from modeling_dsa.files.optional_packages import optional_packages
 from modeling_dsa.files.remote_paths import AnyPath
 from modeling_dsa.files.replacing import replaced_file
 
@@ -116,9 +117,7 @@ def made_by(path: AnyPath) -> str | None:
 
 
 def _pyarrow(path: AnyPath) -> tuple[Any, Any]:
-    try:
+    with optional_packages(f"Writing {path}", "evaluation", "pyarrow"):
         import pyarrow
         from pyarrow import parquet
-    except ImportError as error:
-        raise ValueError(f'Writing {path} needs pyarrow: pip install "dsa-transformers[train]".') from error
     return pyarrow, parquet

@@ -13,6 +13,7 @@ from modeling_dsa.batching_dsa import Text
 from modeling_dsa.files.columns import find_columns
 from modeling_dsa.files.label_values import class_index
 from modeling_dsa.files.tables import file_table
+from modeling_dsa.files.text_files import required_text
 
 
 @dataclass(frozen=True)
@@ -69,10 +70,7 @@ def read_classified(
         if label is None:
             unlabelled += 1
             continue
-        values = [row[column] for column in columns]
-        for column, value in zip(columns, values, strict=True):
-            if not isinstance(value, str) or not value.strip():
-                raise ValueError(f"{location}, column {column!r}: {value!r} is no text: fix or remove this row.")
+        values = [required_text(row[column], f"{location}, column {column!r}") for column in columns]
         texts.append((values[0], values[1]) if pairs else values[0])
         labels.append(label)
     if not labels:

@@ -70,9 +70,10 @@ def open_model(source: str) -> EvaluatedModel:
     classifier = None
     if config.is_classifier and score_function(config.problem_type, int(config.num_labels or 0)) == "softmax":
         head = cast(DSAForSequenceClassification, model)
-        names = [name for _, name in sorted(cast(dict[int, str], config.id2label).items())]
         classifier = Classifier(
-            names, config.sentences_per_example == 2, lambda texts: label_scores(head, tokenizer, texts).argmax(axis=1)
+            config.class_names,
+            config.sentences_per_example == 2,
+            lambda texts: label_scores(head, tokenizer, texts).argmax(axis=1),
         )
     return EvaluatedModel(_finite(encoder.encode), "dsa-transformers", classifier)
 
@@ -96,7 +97,7 @@ def _finite(encode: Encode) -> Encode:
         vectors = encode(texts)
         wrong = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
         if len(wrong):
-            raise ValueError(f"The model's vector of {texts[wrong[0]]!r} is not finite: its weights are broken.")
+            raise ValueError(f"The model's vector of {texts[wrong[0]]!r:.80} is not finite: its weights are broken.")
         return vectors
 
     return checked

@@ -16,6 +16,7 @@ from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_validat
 from modeling_dsa.files.columns import find_columns
 from modeling_dsa.files.label_values import class_name, plain_label
 from modeling_dsa.files.tables import file_table
+from modeling_dsa.files.text_files import required_text
 
 from .similarity import Encode
 
@@ -89,10 +90,7 @@ def read_labelled(
             raise ValueError(f"{location}: there is no label; add it or remove this row.")
         if isinstance(label, float) and not label.is_integer():
             raise ValueError(f"{location}: the label {label} is a number with decimals, but a probe needs classes.")
-        for column in columns:
-            if not isinstance(row[column], str) or not row[column].strip():
-                raise ValueError(f"{location}, column {column!r}: {row[column]!r} is no text: fix or remove this row.")
-        texts.append(tuple(row[column] for column in columns))
+        texts.append(tuple(required_text(row[column], f"{location}, column {column!r}") for column in columns))
         labels.append(class_name(label))
     return LabelledTexts(str(path), texts, labels)
 

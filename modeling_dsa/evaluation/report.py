@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from matplotlib.figure import Figure
 
+from modeling_dsa.files.markdown import markdown_table
 from modeling_dsa.files.pictures import look, save_figure, wrapped
 from modeling_dsa.files.shown_paths import last_part
 
@@ -81,11 +82,11 @@ class Evaluation:
     def as_markdown(self) -> str:
         """A table with a row for each result."""
         header = ["Files", "What", "Examples", *FIGURES.values()]
-        lines = [header, ["---", "---", *["---:"] * (len(header) - 2)]]
+        rows = []
         for result in self.results:
             figures = [f"{100 * result.figures[key]:.1f}" if key in result.figures else "" for key in FIGURES]
-            lines.append([result.name.replace("|", "\\|"), _KINDS[result.kind], f"{result.examples:,}", *figures])
-        return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+            rows.append([result.name, _KINDS[result.kind], f"{result.examples:,}", *figures])
+        return markdown_table(header, rows, ["---", "---", *["---:"] * (len(header) - 2)])
 
     def draw(self, path: Path) -> None:
         """Draw a bar for each figure, as a PNG."""

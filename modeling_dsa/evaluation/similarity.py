@@ -14,6 +14,7 @@ from modeling_dsa.batching_dsa import Vectors
 from modeling_dsa.files.columns import LabelNames, find_columns
 from modeling_dsa.files.label_values import as_number
 from modeling_dsa.files.tables import file_table
+from modeling_dsa.files.text_files import required_text
 
 Encode: TypeAlias = Callable[[list[str]], Vectors]  # sentences to their vectors, (sentences, numbers)
 Numbers: TypeAlias = npt.NDArray[np.float64]
@@ -73,7 +74,7 @@ def read_similarity(
     texts: list[tuple[str, str]] = []
     scores: list[float] = []
     for location, row in table.read([*columns, score_column]):
-        first, second = (_text(row[column], f"{location}, column {column!r}") for column in columns)
+        first, second = (required_text(row[column], f"{location}, column {column!r}") for column in columns)
         texts.append((first, second))
         scores.append(_score(row[score_column], f"{location}, column {score_column!r}"))
     if len(set(scores)) < 2:
@@ -111,14 +112,8 @@ def correlate(predicted: npt.NDArray[Any], gold: npt.NDArray[Any]) -> Correlatio
     return Correlations(*(value if math.isfinite(value) else 0.0 for value in (spearman, pearson)))
 
 
-def _text(value: object, location: str) -> str:
-    if not isinstance(value, str) or not value.strip():
-        raise ValueError(f"{location}: {value!r} is no text: fix or remove this row.")
-    return value
-
-
 def _score(value: object, location: str) -> float:
     number = as_number(value)
     if number is None:
-        raise ValueError(f"{location}: the score {value!r} is no number: fix or remove this row.")
+        raise ValueError(f"{location}: the score {value!r:.80} is no number: fix or remove this row.")
     return float(number)

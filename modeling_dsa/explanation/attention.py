@@ -7,8 +7,9 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 import numpy.typing as npt
 import torch
-from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from modeling_dsa.configuration_dsa import DSAConfig
 from modeling_dsa.poolings_dsa import POOLINGS
 from modeling_dsa.prediction.logits import ScoreFunction, logits_to_scores, score_function
 
@@ -163,7 +164,7 @@ def read_attention(
         )
         for part in found
     ]
-    return attentions, _scores(model.config, outputs.logits[0]) if "logits" in outputs else None
+    return attentions, _scores(cast(DSAConfig, model.config), outputs.logits[0]) if "logits" in outputs else None
 
 
 def sum_pieces(weights: Weights, words: list[list[int]]) -> Weights:
@@ -197,8 +198,7 @@ def _as_array(weights: Sequence[torch.Tensor] | None, tokens: int) -> Weights:
     return cast(Weights, torch.cat(list(weights)).float().cpu().numpy())
 
 
-def _scores(config: PreTrainedConfig, logits: torch.Tensor) -> Scores:
-    names = cast(dict[int, str], config.id2label)  # a config turns the keys into numbers
-    function = score_function(config.problem_type, len(names))
+def _scores(config: DSAConfig, logits: torch.Tensor) -> Scores:
+    function = score_function(config.problem_type, len(config.class_names))
     values = logits_to_scores(logits.float().cpu().numpy(), function)
-    return Scores([names[number] for number in range(len(names))], values, function)
+    return Scores(config.class_names, values, function)

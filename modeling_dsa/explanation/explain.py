@@ -69,7 +69,7 @@ class Explanation:
                     explanation_page(last_part(self.model), self.texts, self.scores), encoding="utf-8", newline=""
                 )
             return path
-        with optional_packages("Drawing", "train", "matplotlib"):
+        with optional_packages("Drawing", "evaluation", "matplotlib"):
             from .drawing import draw_attention, drawn_sentences
         title = " · ".join(f"{label} {value}" for label, value in self.scores.shown()[:3]) if self.scores else None
         iterations = range(len(next(iter(self.texts.values())).weights))

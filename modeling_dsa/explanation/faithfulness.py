@@ -8,7 +8,7 @@ model: its neighbours become neighbours of each other.
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -146,12 +146,7 @@ def estimate(values: Numbers) -> Estimate:
 
 def _together(scores: Sequence[MethodScores]) -> MethodScores:
     """Those of single examples as those of all; each field (...) -> (examples, ...)"""
-    return MethodScores(
-        np.stack([one.comprehensiveness for one in scores]),
-        np.stack([one.sufficiency for one in scores]),
-        np.stack([one.deletion for one in scores]),
-        np.stack([one.insertion for one in scores]),
-    )
+    return MethodScores(*map(np.stack, zip(*map(_fields, scores), strict=True)))
 
 
 def _score(
@@ -175,7 +170,7 @@ def _score(
 
 
 def _fields(scores: MethodScores) -> tuple[Any, ...]:
-    return scores.comprehensiveness, scores.sufficiency, scores.deletion, scores.insertion
+    return tuple(getattr(scores, field.name) for field in fields(scores))
 
 
 def _masks(decision: Decision, order: Sequence[np.ndarray]) -> np.ndarray:

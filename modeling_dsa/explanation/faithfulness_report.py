@@ -10,7 +10,8 @@ from huggingface_hub import ModelCard
 from matplotlib.figure import Figure
 
 from modeling_dsa.files.card_sections import put_section
-from modeling_dsa.files.pictures import save_figure, wrapped
+from modeling_dsa.files.markdown import markdown_table
+from modeling_dsa.files.pictures import look, save_figure, wrapped
 from modeling_dsa.files.shown_paths import last_part
 
 FILE, PICTURE = "faithfulness.json", "faithfulness.png"
@@ -19,13 +20,6 @@ _HEADINGS = {
     "sufficiency": "Sufficiency ↓",
     "deletion_area": "Area under deletion ↓",
     "insertion_area": "Area under insertion ↑",
-}
-# Of Okabe and Ito, which stay apart for every kind of colour vision; the marks tell them apart without colour.
-_LOOKS = {
-    "attention": ("#0072B2", "o"),
-    "gradient x input": ("#E69F00", "s"),
-    "integrated gradients": ("#009E73", "^"),
-    "random": ("#666666", "x"),
 }
 
 
@@ -72,14 +66,15 @@ class FaithfulnessReport:
 
     def as_markdown(self) -> str:
         """A table with a row for each method."""
-        lines = [["Words in the order of", *_HEADINGS.values()], ["---", *["---:"] * len(_HEADINGS)]]
+        rows = []
         for method, figures in self.figures.items():
             cells = [
                 "{mean:.1f} [{low:.1f}, {high:.1f}]".format(**{name: 100 * value for name, value in one.items()})
                 for one in figures.values()
             ]
-            lines.append([method, *cells])
-        return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+            rows.append([method, *cells])
+        header = ["Words in the order of", *_HEADINGS.values()]
+        return markdown_table(header, rows, ["---", *["---:"] * len(_HEADINGS)])
 
     def draw(self, path: Path) -> None:
         """Draw the curves, as a PNG."""
@@ -90,12 +85,9 @@ class FaithfulnessReport:
             ("Deletion: lower is better", "Insertion: higher is better"),
             strict=True,
         ):
-            for method, curves in self.curves.items():
-                colour, mark = _LOOKS[method]
+            for number, (method, curves) in enumerate(self.curves.items()):
                 values = 100 * np.asarray(curves[name])
-                panel.plot(
-                    np.linspace(0, 100, len(values)), values, color=colour, marker=mark, markersize=5, label=method
-                )
+                panel.plot(np.linspace(0, 100, len(values)), values, markersize=5, label=method, **look(number))
             panel.set_title(heading, fontsize=11)
             panel.set_xlabel(f"words {'deleted' if name == 'deletion' else 'put in'}, %")
             panel.grid(alpha=0.3)

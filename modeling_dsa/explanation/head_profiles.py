@@ -13,6 +13,7 @@ from scipy.spatial.distance import jensenshannon
 from scipy.stats import entropy
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from modeling_dsa.files.markdown import markdown_table
 from modeling_dsa.files.pictures import look, text_colour, wrapped
 from modeling_dsa.poolings_dsa import POOLINGS
 
@@ -71,14 +72,14 @@ class HeadProfiles:
         columns = {"Words that it emphasises most": self.words}
         if self.word_classes:
             columns["Word classes that it emphasises most"] = self.word_classes
-        lines = [["Head", *iterations, *columns], ["---", *["---:"] * len(iterations), *["---"] * len(columns)]]
+        rows = []
         for head, entropies in enumerate(self.entropy.T):
             most = [
                 ", ".join(f"{name} {mean:.1f}" for name, mean, _ in of[head][:_SHOWN_WORDS]) for of in columns.values()
             ]
-            cells = (cell.replace("|", "\\|") for cell in most)
-            lines.append([str(head + 1), *(f"{value:.2f}" for value in entropies), *cells])
-        return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+            rows.append([str(head + 1), *(f"{value:.2f}" for value in entropies), *most])
+        rules = ["---", *["---:"] * len(iterations), *["---"] * len(columns)]
+        return markdown_table(["Head", *iterations, *columns], rows, rules)
 
     def draw(self, title: str) -> Figure:
         """Draw entropy by iteration, emphasis by position, how far the heads differ, and emphasis by word class."""

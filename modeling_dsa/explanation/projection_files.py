@@ -17,7 +17,6 @@ from modeling_dsa.files.replacing import replaced_file
 
 from .weight_vectors import Projection
 
-EXTENSIONS = (".html", ".png", ".svg", ".pdf")
 _MOST_LABELS = 8
 _LAYERS = 20
 _PANEL = 4.6  # inches

@@ -32,6 +32,12 @@ def describe_files(paths: Sequence[Path]) -> list[dict[str, str]]:
     return [{"name": path.name, "sha256": file_hash(path)} for path in paths]
 
 
+def with_length(text: str) -> bytes:
+    """A text's bytes behind their number, so that a hash over many texts tells where each of them ends."""
+    encoded = text.encode("utf-8", "surrogatepass")
+    return len(encoded).to_bytes(8, "little") + encoded
+
+
 def hash_weights(model: str) -> dict[str, str]:
     """SHA-256 of each file of weights in a model's folder; none of a Hub id."""
     return {path.name: file_hash(path) for path in sorted(Path(model).glob("*.safetensors"))}

@@ -31,18 +31,22 @@ def load_part(what: str, source: str | Path, load: Callable[[str | Path], T]) ->
     Raises:
         ValueError: It cannot be loaded.
     """
-    from huggingface_hub.errors import StrictDataclassError
-
     try:
         return load(source)
     except Exception as error:  # of several libraries: hostile files find an error of every kind in them
-        cause = error.__cause__ if isinstance(error, StrictDataclassError) else error
-        if "ignore_mismatched_sizes" in str(cause):  # transformers names the tensors in a table that it logs
-            cause = ValueError("weights have other shapes than its config says")
-        first_sentence = re.split(r"[.:]?\s*\n|\. ", str(cause))[0].rstrip(".") or type(cause).__name__
         raise ValueError(
-            f"{source}: the {what} cannot be loaded ({first_sentence:.300}): give a folder or Hub id of a DSA model."
+            f"{source}: the {what} cannot be loaded ({cause_of(error)}): give a folder or Hub id of a DSA model."
         ) from error
+
+
+def cause_of(error: Exception) -> str:
+    """Why something did not load: the first sentence of what a library says of it, at most 300 characters long."""
+    from huggingface_hub.errors import StrictDataclassError
+
+    cause = error.__cause__ if isinstance(error, StrictDataclassError) else error
+    if "ignore_mismatched_sizes" in str(cause):  # transformers names the tensors in a table that it logs
+        return "weights have other shapes than its config says"
+    return (re.split(r"[.:]?\s*\n|\. ", str(cause))[0].rstrip(".") or type(cause).__name__)[:300]
 
 
 def load_model_and_tokenizer(source: str | Path) -> "tuple[DSAPreTrainedModel, PreTrainedTokenizerBase]":

@@ -22,4 +22,5 @@ def optional_packages(user: str, extra: str, *packages: str) -> Iterator[None]:
         missing = (error.name or "").partition(".")[0]
         if missing not in packages:
             raise
-        raise ValueError(f'{user} needs {missing}: pip install "dsa-transformers[{extra}]".') from error
+        name = missing.replace("_", "-")
+        raise ValueError(f'{user} needs {name}: pip install "dsa-transformers[{extra}]".') from error

@@ -125,6 +125,16 @@ def save_figure(figure: Figure, *paths: Path, dpi: float = 120) -> None:
         write_figure(figure, path, dpi)
 
 
+def save_picture(figure: Figure, path: Path) -> None:
+    """Write a PNG and an SVG.
+
+    Args:
+        figure: The picture.
+        path: Where, without an extension.
+    """
+    save_figure(figure, path.with_suffix(".png"), path.with_suffix(".svg"), dpi=150)
+
+
 @contextmanager
 def silent_glyphs() -> Iterator[None]:
     """Without matplotlib's warnings of each missing character: `say_missing` says it once."""

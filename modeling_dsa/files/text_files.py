@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from .open_quotes import swallowed_row
+from .optional_packages import optional_packages
 from .remote_paths import AnyPath
 from .unpacking import GzipReader, check_unpacked
 
@@ -48,11 +49,33 @@ def read_texts(paths: Sequence[Path], columns: Sequence[str] = ()) -> list[str]:
                     f"{path} has the columns {shown_columns(row)}: say with --text_column which hold the texts."
                 )
             for value in row.values():
-                if value is not None and not isinstance(value, str):
-                    raise ValueError(f"{location}: {value!r:.80} is no text: fix the row or name another column.")
-                if value:
-                    texts.append(value)
+                if text := optional_text(value, location):
+                    texts.append(text)
     return texts
+
+
+def required_text(value: object, location: str) -> str:
+    """A text with more than blanks in it.
+
+    Raises:
+        ValueError: The value is none.
+    """
+    if not isinstance(value, str) or not value.strip():
+        raise ValueError(f"{location}: {value!r:.80} is no text: fix or remove it.")
+    return value
+
+
+def optional_text(value: object, location: str) -> str:
+    """A text, empty for a missing value.
+
+    Raises:
+        ValueError: The value is something else.
+    """
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise ValueError(f"{location}: {value!r:.80} is no text: fix the row or name another column.")
+    return value
 
 
 def read_rows(path: AnyPath, columns: Sequence[str] | None = None) -> Rows:
@@ -131,11 +154,9 @@ def open_parquet(path: AnyPath) -> Iterator[Any]:
         FileNotFoundError: There is no such file.
         ValueError: pyarrow is not installed, or the file is a broken Parquet file; also while it is read.
     """
-    try:
+    with optional_packages(f"Reading {path}", "evaluation", "pyarrow"):
         import pyarrow
         from pyarrow import parquet
-    except ImportError as error:
-        raise ValueError(f'Reading {path} needs pyarrow: pip install "dsa-transformers[train]".') from error
     with _open(path) as file:
         try:
             yield parquet.ParquetFile(file)

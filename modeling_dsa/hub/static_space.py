@@ -13,6 +13,7 @@ from typing import Any
 import yaml
 from huggingface_hub import constants, metadata_load
 
+from modeling_dsa.files.hashing import file_hash
 from modeling_dsa.files.model_folder import read_config
 from modeling_dsa.files.replacing import filled_folder
 from modeling_dsa.onnx.session import FOLDER, QUANTIZED_FILE, OnnxModel
@@ -135,7 +136,7 @@ def _old_files(output: Path) -> set[str]:
 
 
 def _hashed(name: str, path: Path) -> str:
-    return f"{name}-{hashlib.sha256(path.read_bytes()).hexdigest()[:8]}{path.suffix}"
+    return f"{name}-{file_hash(path)[:8]}{path.suffix}"
 
 
 def _description(config: Mapping[str, Any], about: Mapping[str, Any], card: Mapping[str, Any]) -> dict[str, Any]:

@@ -182,9 +182,8 @@ def _write(model: DSAPreTrainedModel, file: Path, weights: str) -> None:
         "vocab_size": config.vocab_size,
     }
     if served.is_classifier:
-        labels = cast(dict[int, str], config.id2label)
-        about["labels"] = [labels[number] for number in range(len(labels))]
-        about["scores"] = score_function(config.problem_type, len(labels))
+        about["labels"] = config.class_names
+        about["scores"] = score_function(config.problem_type, len(config.class_names))
     onnx.helper.set_model_props(written, {METADATA: json.dumps(about)})
     onnx.checker.check_model(written, full_check=True)
     onnx.save(written, file)

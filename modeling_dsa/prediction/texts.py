@@ -4,12 +4,11 @@ import itertools
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 from modeling_dsa.batching_dsa import Text
 from modeling_dsa.files.columns import find_text_columns
 from modeling_dsa.files.tables import file_table
-from modeling_dsa.files.text_files import file_extension, read_lines, read_rows, read_standard_input
+from modeling_dsa.files.text_files import file_extension, read_lines, read_rows, read_standard_input, required_text
 
 STANDARD_INPUT = "-"
 _EXTENSION = re.compile(r"\w\.[a-zA-Z]{2,7}$")
@@ -92,14 +91,14 @@ def _file_texts(path: Path, columns: Sequence[str], *, pairs: bool) -> Iterator[
         if not columns:
             return
     for location, row in read_rows(path, columns):
-        values = [_checked(row[column], f"{location}, column {column!r}") for column in columns]
+        values = [required_text(row[column], f"{location}, column {column!r}") for column in columns]
         yield (values[0], values[1]) if pairs else values[0]
 
 
 def _line_texts(lines: Iterator[tuple[str, str]], *, pairs: bool) -> Iterator[Text]:
     for location, line in lines:
         if not pairs:
-            yield _checked(line, location)
+            yield required_text(line, location)
             continue
         parts = line.split("\t")
         if len(parts) != 2:
@@ -107,11 +106,5 @@ def _line_texts(lines: Iterator[tuple[str, str]], *, pairs: bool) -> Iterator[Te
                 f"{location}: {line[:80]!r} is no pair of texts, which the model reads: write the first text, a tab "
                 "and the second text."
             )
-        first, second = (_checked(part, location) for part in parts)
+        first, second = (required_text(part, location) for part in parts)
         yield first, second
-
-
-def _checked(value: Any, location: str) -> str:
-    if not isinstance(value, str) or not value.strip():
-        raise ValueError(f"{location}: {value!r:.80} is no text to classify: fix or remove it.")
-    return value

@@ -93,7 +93,7 @@ class _RecipeLoader(yaml.BaseLoader):
         return super().construct_mapping(node, deep)
 
 
-def read_yaml(path: Path) -> str:
+def read_yaml_text(path: Path) -> str:
     """The text of a YAML file.
 
     Raises:
@@ -115,7 +115,7 @@ def read_recipe(path: Path) -> dict[str, str | list[str] | None]:
         ValueError: The file is not a YAML mapping of names to values or lists of values, or a name stands twice.
     """
     try:
-        recipe = yaml.load(read_yaml(path), _RecipeLoader)
+        recipe = yaml.load(read_yaml_text(path), _RecipeLoader)
     except RecursionError as error:
         raise ValueError(f"{path} is nested too deeply: it must map option names to values.") from error
     except yaml.YAMLError as error:

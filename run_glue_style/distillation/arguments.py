@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
+from run_glue_style.tasks.arguments import check_text_columns
+
 
 def _option(default: Any, text: str) -> Any:
     return field(default=default, metadata={"help": text})
@@ -47,9 +49,7 @@ class TeacherArguments:
 
     def __post_init__(self) -> None:
         """Refuse values that mean nothing."""
-        columns = self.text_column
-        if columns is not None and (len(columns) > 2 or len(set(columns)) < len(columns)):
-            raise ValueError("--text_column takes one column, or the two different columns of pairs.")
+        check_text_columns(self.text_column)
         if self.validation_sentences < 2:
             raise ValueError(f"validation_sentences must be at least 2, got {self.validation_sentences}.")
 

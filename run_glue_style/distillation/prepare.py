@@ -6,7 +6,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import datasets
 import numpy as np
 import torch
 from accelerate import Accelerator
@@ -21,7 +20,7 @@ from modeling_dsa.encoding.teacher_words import TEACHER
 from modeling_dsa.evaluation.similarity import SimilarityPairs, read_similarity
 from run_glue_style.training.recipe import ModelArguments, RunArguments
 from run_glue_style.training.run import PreparedRun
-from run_glue_style.training.token_store import tokenize_once
+from run_glue_style.training.token_store import token_cache, tokenize_once
 from run_glue_style.training.tokenized_examples import TokenizedExamples, TokenizedTexts
 
 from .arguments import LossArguments, TeacherArguments
@@ -103,8 +102,7 @@ def prepare_distillation(
         )
     width, max_tokens = student.config.sentence_embedding_size, student.config.max_sentence_tokens
     with accelerator.local_main_process_first():  # the others of its machine find the files
-        cached = Path(datasets.config.HF_DATASETS_CACHE) / "dsa-tokens"
-        ids, lengths = tokenize_once(tokenizer, sentences, cached, progress=is_main)
+        ids, lengths = tokenize_once(tokenizer, sentences, token_cache(), progress=is_main)
         components = principal_components(vectors, width, folder) if width < vectors.width else None
     texts = TokenizedTexts(tokenizer, ids, lengths, 1, max_tokens)
     indices = np.arange(len(sentences)).reshape(-1, sentences.per_example)  # (examples, sentences of an example)

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from tqdm.auto import tqdm
 
 from modeling_dsa.encoding.sources import STANDARD_INPUT, SentenceSource
+from modeling_dsa.files.hashing import with_length
 
 _KEY_BYTES = 8
 
@@ -43,7 +44,7 @@ class Sentences:
         total, keys = hashlib.sha256(), bytearray()
         count = sources[0].count if limit is None else limit
         for example in tqdm(self._examples(), total=count, desc="reading", unit=" examples", disable=not progress):
-            joined = b"".join(_with_length(sentence) for sentence in example)
+            joined = b"".join(with_length(sentence) for sentence in example)
             total.update(joined)
             keys += hashlib.blake2b(joined, digest_size=_KEY_BYTES).digest()
         if not keys:
@@ -95,8 +96,3 @@ class Sentences:
         yield from itertools.islice(columns, self._limit)
         for source in self._sources:
             source.require_unchanged()
-
-
-def _with_length(sentence: str) -> bytes:
-    encoded = sentence.encode("utf-8", "surrogatepass")
-    return len(encoded).to_bytes(8, "little") + encoded

@@ -14,7 +14,6 @@ from modeling_dsa.hub.publishing import one_line
 
 _NUMBERS = re.compile(r"(\d+)")
 _SAMPLE = 100_000  # vectors from which the principal components are taken
-_READ_AT_ONCE = 1 << 24  # bytes
 
 
 class TeacherVectors:
@@ -147,6 +146,5 @@ def _hash(paths: Sequence[Path]) -> str:
     digest = hashlib.sha256()
     for path in paths:
         with path.open("rb") as file:
-            while part := file.read(_READ_AT_ONCE):
-                digest.update(part)
+            hashlib.file_digest(file, lambda: digest)
     return digest.hexdigest()

@@ -56,7 +56,8 @@ def run(arguments: argparse.Namespace) -> int:
         OSError: A file is missing or cannot be written.
     """
     with optional_packages("Comparing", "train", "matplotlib", "pandas", "pyarrow", "accelerate", "datasets", "scipy"):
-        from .pictures import save_picture
+        from modeling_dsa.files.pictures import save_picture
+
         from .run_comparison import classify_examples, compare_table, draw_curves, read_runs
 
     rows = read_runs(arguments.runs)

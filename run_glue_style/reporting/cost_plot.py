@@ -16,10 +16,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter, ScalarFormatter
 
-from modeling_dsa.files.pictures import look, wrapped
+from modeling_dsa.files.pictures import look, save_picture, wrapped
 from modeling_dsa.files.replacing import filled_folder
 
-from .pictures import save_picture
 from .published import PublishedTable, read_published
 from .tabulate import read_rows
 

@@ -13,11 +13,9 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from modeling_dsa.files.pictures import look
+from modeling_dsa.files.pictures import look, save_picture
 from modeling_dsa.files.replacing import filled_folder
 from run_glue_style.training.results import read_results
-
-from .pictures import save_picture
 
 KEY = "attention_entropy"
 

@@ -25,7 +25,7 @@ from modeling_dsa.poolings_dsa import POOLINGS
 from modeling_dsa.shipped.files import CARD_TEMPLATE
 from modeling_dsa.text.tokenization import has_pieces
 from run_glue_style.training.entry import run_script
-from run_glue_style.training.results import read_results
+from run_glue_style.training.results import check_seeds, read_results
 
 from .card.kinds import NLI, SENTIMENT, Kind, kind_of, shown_inputs
 from .card.known_data import known_data
@@ -34,7 +34,6 @@ from .card.metadata import card_metadata
 from .card.run_facts import run_facts
 from .card.text import percent, plain, quoted
 from .card.widget import WidgetExample, widget_examples
-from .comparison import check_seeds
 
 PICTURE = "attention.png"
 
@@ -196,8 +195,7 @@ def _facts(
 
 
 def _shown_labels(config: DSAConfig) -> str:
-    # A config turns the keys into numbers.
-    names = [f"*{plain(name)}*" for _, name in sorted(cast(dict[int, str], config.id2label).items())]
+    names = [f"*{plain(name)}*" for name in config.class_names]
     more = len(names) - _SHOWN_LABELS
     return ", ".join(names[:_SHOWN_LABELS]) + (f" and {more} more" if more > 0 else "")
 

@@ -8,10 +8,9 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from modeling_dsa.files.pictures import BLUE, VERMILION, wrapped
+from modeling_dsa.files.pictures import BLUE, VERMILION, save_picture, wrapped
 
-from .comparison import Comparison
-from .pictures import save_picture
+from .paper_comparison import Comparison
 
 # The shapes differ too.
 _OURS: dict[str, Any] = {"color": BLUE, "marker": "o", "linestyle": "none", "capsize": 4}

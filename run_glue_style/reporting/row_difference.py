@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from modeling_dsa.files.markdown import markdown_table
 from modeling_dsa.shipped.settings import suggestion
 from run_glue_style.training.results import read_metric
 
@@ -33,14 +34,14 @@ def difference_table(folder: Path, row: str, other: str, metrics: Sequence[str])
     for name in (row, other):
         if name not in rows:
             raise ValueError(f"{folder} has no row '{name}'. {suggestion(name, rows)}")
-    lines = [f"| {row} less {other} | difference [95 %] | p (seeds) | seeds |", "|---|---|---|---|"]
+    lines = []
     for metric in metrics:
         found = difference(_by_seed(rows[row], metric), _by_seed(rows[other], metric), {}, {})
         if found is None:
             raise ValueError(f"{row} and {other} have no seed in common: train both with the same seeds.")
         told, _, p_seeds = difference_cells(found, metric)
-        lines.append(f"| {metric} | {told} | {p_seeds} | {found.seeds} |")
-    return "\n".join(lines)
+        lines.append([metric, told, p_seeds, str(found.seeds)])
+    return markdown_table([f"{row} less {other}", "difference [95 %]", "p (seeds)", "seeds"], lines)
 
 
 def _by_seed(runs: Sequence[Mapping[str, Any]], metric: str) -> dict[int, float]:

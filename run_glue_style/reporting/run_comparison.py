@@ -13,14 +13,20 @@ from matplotlib.figure import Figure
 from modeling_dsa.batching_dsa import Text
 from modeling_dsa.evaluation.classification import read_classified
 from modeling_dsa.evaluation.models import Classifier, open_model
+from modeling_dsa.files.markdown import markdown_table
 from modeling_dsa.files.pictures import legend_columns, look, wrapped
-from run_glue_style.training.results import EXAMPLE_SCORES, RESULTS, read_example_scores, read_metric, read_run
+from run_glue_style.training.results import (
+    EXAMPLE_SCORES,
+    IDENTITY,
+    RESULTS,
+    read_example_scores,
+    read_metric,
+    read_run,
+)
 
 from .grid.differences import Scores, difference, difference_cells
 from .units import is_percent, mean_and_spread
 
-# What is equal in runs that differ in nothing but the seed.
-_IDENTITY = ("setting", "recipe_name", "model", "start", "recipe", "mixed_precision", "vectors", "data")
 _CURVES = ("train_loss", "validation_loss", "validation_accuracy")
 _LINES = ("-", "--", "-.", ":")
 _MARKS = 20  # of a line, about
@@ -91,7 +97,7 @@ def read_runs(folders: Sequence[Path]) -> list[ComparedRow]:
         if not (folder / RESULTS).is_file():
             raise FileNotFoundError(f"{folder} has no {RESULTS}: give folders of finished runs.")
         run = read_run(folder / RESULTS)
-        identity = json.dumps([run.get(key) for key in _IDENTITY], sort_keys=True)
+        identity = json.dumps([run.get(key) for key in IDENTITY], sort_keys=True)
         of_row = grouped.setdefault(identity, {})
         if run["seed"] in of_row:
             other, _ = of_row[run["seed"]]
@@ -177,7 +183,7 @@ def compare_table(rows: Sequence[ComparedRow], metrics: Sequence[str]) -> str:
     for metric in metrics:
         if not any(row.values(metric) for row in rows):
             raise ValueError(f"No run has a metric '{metric}': name its split too, such as test.accuracy.")
-    lines = [["row", *metrics, "seeds", "parameters", "tokens a second", "minutes"]]
+    lines = []
     for row in rows:
         runs = list(row.results.values())
         by_seed = [row.values(metric) for metric in metrics]
@@ -196,7 +202,7 @@ def compare_table(rows: Sequence[ComparedRow], metrics: Sequence[str]) -> str:
             ]
         )
     first, *others = rows
-    tested = [["row", "metric", f"less {first.name} [95 %]", "p (examples)", "p (seeds)"]]
+    tested = []
     for row in others:
         for metric in metrics:
             if row.values(metric) and first.values(metric) and not _same_examples(row, first, metric):
@@ -206,17 +212,18 @@ def compare_table(rows: Sequence[ComparedRow], metrics: Sequence[str]) -> str:
                 row.values(metric), first.values(metric), row.scores.get(metric, {}), first.scores.get(metric, {})
             )
             tested.append([row.name, metric, *difference_cells(found, metric)])
-    return "\n".join([*_table(lines), "", *_table(tested), "", _SEEDS])
+    return "\n\n".join(
+        [
+            markdown_table(["row", *metrics, "seeds", "parameters", "tokens a second", "minutes"], lines),
+            markdown_table(["row", "metric", f"less {first.name} [95 %]", "p (examples)", "p (seeds)"], tested),
+            _SEEDS,
+        ]
+    )
 
 
 def _same_examples(row: ComparedRow, other: ComparedRow, metric: str) -> bool:
     counts = {len(scores) for one in (row, other) for scores in one.scores.get(metric, {}).values()}
     return len(counts) < 2 and row.data(metric) == other.data(metric)
-
-
-def _table(rows: Sequence[Sequence[str]]) -> list[str]:
-    lines = [f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |" for row in rows]
-    return [lines[0], "|---" * len(rows[0]) + "|", *lines[1:]]
 
 
 def draw_curves(rows: Sequence[ComparedRow]) -> Figure:

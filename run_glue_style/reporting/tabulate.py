@@ -14,14 +14,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from modeling_dsa.files.markdown import markdown_table
 from modeling_dsa.files.replacing import filled_folder, replaced_file, write_json
 from run_glue_style.training.results import read_run
 
-from .comparison import Comparison
-from .entropy_plot import ENTROPY, entropy_table, write_entropy
+from .entropy_table import ENTROPY, entropy_table, write_entropy
 from .grid.definition import read_grid
 from .grid.table import GRID, GridTable
-from .overlap_plot import OVERLAP, overlap_table, write_overlap
+from .overlap_table import OVERLAP, overlap_table, write_overlap
+from .paper_comparison import Comparison
 from .plot import draw_comparison
 from .published import read_published
 from .units import mean_and_spread
@@ -48,23 +49,26 @@ def read_rows(folder: Path) -> dict[str, list[dict[str, Any]]]:
 def as_markdown(rows: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
     """The table, best validation accuracy first."""
     splits = list(next(iter(rows.values()))[0]["metrics"])
-    lines = [f"| row | seeds | {' | '.join(f'{name} accuracy' for name in splits)} | parameters | epochs | minutes |"]
-    lines.append("|---|---|" + "---|" * (len(splits) + 3))
+    lines = []
 
     def first_accuracy(row: str) -> float:
         return statistics.mean(float(run["metrics"][splits[0]]["accuracy"]) for run in rows[row])
 
     for row in sorted(rows, key=first_accuracy, reverse=True):
         runs = rows[row]
-        accuracies = (
-            mean_and_spread([run["metrics"][name]["accuracy"] for run in runs], "accuracy") for name in splits
-        )
         minutes = statistics.mean(run["train_seconds"] for run in runs) / 60
         lines.append(
-            f"| {row} | {len(runs)} | {' | '.join(accuracies)} | {runs[0]['trained_parameters']:,} "
-            f"| {runs[0]['recipe']['num_train_epochs']:g} | {minutes:.1f} |"
+            [
+                row,
+                str(len(runs)),
+                *(mean_and_spread([run["metrics"][name]["accuracy"] for run in runs], "accuracy") for name in splits),
+                f"{runs[0]['trained_parameters']:,}",
+                f"{runs[0]['recipe']['num_train_epochs']:g}",
+                f"{minutes:.1f}",
+            ]
         )
-    return "\n".join(lines) + "\n"
+    header = ["row", "seeds", *(f"{name} accuracy" for name in splits), "parameters", "epochs", "minutes"]
+    return markdown_table(header, lines) + "\n"
 
 
 def read_comparison(folder: Path) -> Comparison | None:
@@ -98,17 +102,12 @@ def write_comparison(comparison: Comparison, folder: Path) -> None:
         draw_comparison(comparison, beside / "plot")
 
 
-def table_of(folder: Path) -> str:
-    """What table.md of this folder says, made from its runs.
+def table_and_writer(folder: Path) -> tuple[str, Callable[[], None]]:
+    """What table.md of a folder says, made from its runs, and what writes it with the files that go with it.
 
     Raises:
         ValueError: The folder has no runs, or they do not fit into one table.
     """
-    return _table_and_writer(folder)[0]
-
-
-def _table_and_writer(folder: Path) -> tuple[str, Callable[[], None]]:
-    """The table of the folder, and what writes it with the files that go with it."""
     for name, (as_table, write) in _OF_STUDIES.items():
         if (path := folder / name).is_file():
             content = json.loads(path.read_text(encoding="utf-8"))
@@ -132,7 +131,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("folder", type=Path, help="Folder of the runs.")
     folder = parser.parse_args(argv).folder
     try:
-        table, write = _table_and_writer(folder)
+        table, write = table_and_writer(folder)
     except ValueError as error:
         parser.error(str(error))
     write()

@@ -26,7 +26,7 @@ from modeling_dsa.files.environment import environment
 from modeling_dsa.files.shown_paths import without_folders
 from modeling_dsa.shipped.settings import setting_folder
 from modeling_dsa.text.building import build_model, vocabulary_from_vectors
-from run_glue_style.reporting.entropy_plot import entropy_table, write_entropy
+from run_glue_style.reporting.entropy_table import entropy_table, write_entropy
 from run_glue_style.sample import SAMPLE_VECTORS
 from run_glue_style.training.attention_sharpness import mean_entropies
 

@@ -10,9 +10,10 @@ from typing import Any
 
 from modeling_dsa.shipped.settings import suggestion
 from run_glue_style.reporting.grid.definition import BASE, Grid, Row
+from run_glue_style.training.arguments import given_options
 from run_glue_style.training.entry import CheckedRun
 
-from .runs import PlannedRun, as_arguments, given_options, refuse_other_options
+from .runs import PlannedRun, as_arguments, refuse_other_options
 
 _SCORES = ("--save_example_scores", "true")
 

@@ -23,7 +23,7 @@ from transformers import PreTrainedTokenizerBase
 from modeling_dsa import DSAModel
 from modeling_dsa.files.environment import environment
 from modeling_dsa.files.shown_paths import without_folders
-from run_glue_style.reporting.overlap_plot import overlap_table, write_overlap
+from run_glue_style.reporting.overlap_table import overlap_table, write_overlap
 
 from .command import make_parser, run_command
 from .premises import NAME, attention_batches, load_encoder, read_premises

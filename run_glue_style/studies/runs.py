@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from modeling_dsa.files.replacing import json_text, replaced_file, write_json
-from run_glue_style.reporting.comparison import without_options
+from run_glue_style.training.arguments import without_options
 from run_glue_style.training.results import EXAMPLE_SCORES, RESULTS, read_run
 
 from .process import run_to_end
@@ -93,11 +93,6 @@ def refuse_other_options(run: PlannedRun) -> None:
                     f"'{' '.join(run.arguments)}'. Give the same options in the same order, another --output_dir, or "
                     f"delete {run.folder} and {run.record}."
                 )
-
-
-def given_options(arguments: Sequence[str]) -> set[str]:
-    """The names of the options in a command line, which take the place of a study's own."""
-    return {argument[2:].split("=")[0] for argument in arguments if argument.startswith("--")}
 
 
 def as_arguments(options: Mapping[str, str | int | list[str]]) -> list[str]:

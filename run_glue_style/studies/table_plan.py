@@ -6,8 +6,9 @@ from typing import Any
 
 from modeling_dsa.shipped.settings import suggestion
 from run_glue_style.reporting.published import PublishedTable
+from run_glue_style.training.arguments import given_options
 
-from .runs import PlannedRun, as_arguments, given_options
+from .runs import PlannedRun, as_arguments
 
 
 def plan_runs(

@@ -2,7 +2,7 @@
 
 import difflib
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import field, fields, make_dataclass
 from pathlib import Path
 from typing import Any, Literal, NoReturn, cast, get_args, get_type_hints
@@ -176,3 +176,19 @@ def parse_arguments(
     except ValueError as error:
         parser.error(str(error))
     return *parsed, {name: value for name, value in vars(overrides).items() if value is not _OF_SETTING}
+
+
+def given_options(arguments: Sequence[str]) -> set[str]:
+    """The names of the options in a command line, which take the place of a study's own."""
+    return {argument[2:].split("=")[0] for argument in arguments if argument.startswith("--")}
+
+
+def without_options(arguments: Sequence[str], names: Collection[str]) -> list[str]:
+    """A command line without these options and their values."""
+    kept, dropping = [], False
+    for argument in arguments:
+        if argument.startswith("--"):
+            dropping = argument[2:].split("=")[0] in names
+        if not dropping:
+            kept.append(argument)
+    return kept

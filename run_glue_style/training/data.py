@@ -3,9 +3,7 @@
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
-import datasets
 from datasets import Dataset, DatasetDict
 from transformers import PreTrainedTokenizerBase
 
@@ -15,10 +13,12 @@ from run_glue_style.tasks.class_shares import ClassShares
 from run_glue_style.tasks.distinct_texts import DistinctTexts, distinct_texts
 from run_glue_style.tasks.task import Task
 
-from .token_store import tokenize_once
+from .token_store import token_cache, tokenize_once
 from .tokenized_examples import TokenizedExamples, TokenizedTexts, TruncationStats, truncation_stats
 
 logger = logging.getLogger(__name__)
+
+_SHORT_EXAMPLES = 3
 
 
 @dataclass(frozen=True)
@@ -98,9 +98,9 @@ def _tell_shared(data: LabelledData) -> None:
             logger.warning(f"{shared:,} of {count:,} examples of the split {name!r} are trained on, too.")
 
 
-def short_examples(split: Dataset, columns: Sequence[str], count: int = 3) -> list[list[str]]:
+def short_examples(split: Dataset, columns: Sequence[str]) -> list[list[str]]:
     """The texts of some examples from all over a split, each the shortest of its part: a card shows them."""
-    size = -(-len(split) // count)
+    size = -(-len(split) // _SHORT_EXAMPLES)
     parts = (split[start : start + size] for start in range(0, len(split), size))
     return [
         min(map(list, zip(*(part[column] for column in columns), strict=True)), key=lambda texts: len("".join(texts)))
@@ -132,8 +132,7 @@ def tokenize_data(
         ValueError: The saved model knows no word of any text.
     """
     columns, indices = task.text_columns, data.texts.indices
-    folder = Path(datasets.config.HF_DATASETS_CACHE) / "dsa-tokens"
-    ids, lengths = tokenize_once(tokenizer, data.texts.texts, folder, show_progress)
+    ids, lengths = tokenize_once(tokenizer, data.texts.texts, token_cache(), show_progress)
     if start is not None:
         _tell_unknown(start, data.texts.texts, without_known_tokens(ids, lengths, tokenizer.unk_token_id))
     texts = TokenizedTexts(tokenizer, ids, lengths, len(columns), max_tokens)

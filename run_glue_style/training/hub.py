@@ -6,7 +6,7 @@ from concurrent.futures import Future
 from pathlib import Path
 
 from huggingface_hub import CommitInfo, HfApi
-from huggingface_hub.errors import HfHubHTTPError, HTTPError  # type: ignore[attr-defined]  # see modeling_dsa.publishing
+from huggingface_hub.errors import HfHubHTTPError, HTTPError  # type: ignore[attr-defined]  # see modeling_dsa.hub.publishing
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from modeling_dsa.hub.publishing import NotPushedError, one_line, open_repository, push_folder, reason

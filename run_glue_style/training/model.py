@@ -67,13 +67,15 @@ def loading_errors(source: str | Path) -> Iterator[None]:
     """Tell in one sentence why config or weights of `source` do not load in this block.
 
     Raises:
-        ValueError: They do not.
+        ValueError: They do not, or what was asked for does not fit them, which it says as it is.
     """
     try:
         yield
+    except ValueError:
+        raise
     except StrictDataclassError as error:
         raise ValueError(one_line(error.__cause__ or error)) from error
-    except (OSError, RuntimeError) as error:
+    except Exception as error:  # of several libraries: damaged files find an error of every kind in them
         raise ValueError(f"{source} cannot be loaded: {one_line(error)}") from error
 
 

@@ -5,7 +5,7 @@ import itertools
 import json
 import sys
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from functools import reduce
 from operator import getitem
@@ -30,6 +30,8 @@ from .recipe import ModelArguments, RunArguments, TrainingRecipe
 
 RESULTS = "all_results.json"
 EXAMPLE_SCORES = "example_scores.npz"
+# What is equal in runs that differ in nothing but the seed; `start` came later than the first records.
+IDENTITY = ("setting", "recipe_name", "model", "start", "recipe", "mixed_precision", "vectors", "data")
 _OF_EVERY_RUN = ("setting", "seed", "metrics", "trained_parameters", "train_seconds")
 _SHOWN_CLASSES = 12
 
@@ -129,6 +131,27 @@ def read_metric(results: Mapping[str, Any], metric: str) -> float:
         KeyError or TypeError: The run has none of this name.
     """
     return float(reduce(getitem, metric.split("."), results["metrics"]))
+
+
+def check_seeds(name: str, runs: Sequence[Mapping[str, Any]]) -> None:
+    """Refuse runs that have no mean.
+
+    Args:
+        name: What the runs are of, for messages.
+        runs: Their results.
+
+    Raises:
+        ValueError: Two runs have the same seed, or differ in more than the seed.
+    """
+    for number, run in enumerate(runs[1:], 1):
+        if run["seed"] in [other["seed"] for other in runs[:number]]:
+            raise ValueError(f"Two runs of {name} have the seed {run['seed']}: leave one out.")
+        for what in IDENTITY:
+            if run.get(what) != runs[0].get(what):
+                raise ValueError(
+                    f"The runs of {name} with the seeds {runs[0]['seed']} and {run['seed']} differ in their {what}, "
+                    "so they have no mean: make one of them again."
+                )
 
 
 def summary(task: Task, results: Mapping[str, Any], output_dir: Path) -> str:

@@ -4,15 +4,22 @@ import hashlib
 from collections.abc import Iterable
 from pathlib import Path
 
+import datasets
 import numpy as np
 import pyarrow
 from numpy.typing import NDArray
 from transformers import PreTrainedTokenizerBase
 
 from modeling_dsa.batching_dsa import token_ids
+from modeling_dsa.files.hashing import with_length
 from modeling_dsa.files.replacing import replaced_file
 
 COLUMN = "input_ids"
+
+
+def token_cache() -> Path:
+    """The folder of the token ids of all runs."""
+    return Path(datasets.config.HF_DATASETS_CACHE) / "dsa-tokens"
 
 
 def tokenize_once(
@@ -45,8 +52,7 @@ def tokenize_once(
 def _hash(tokenizer: PreTrainedTokenizerBase, texts: Iterable[str]) -> str:
     digest = hashlib.sha256(tokenizer.backend_tokenizer.to_str().encode())
     for text in texts:
-        encoded = text.encode("utf-8", "surrogatepass")
-        digest.update(len(encoded).to_bytes(8, "little") + encoded)
+        digest.update(with_length(text))
     return digest.hexdigest()
 
 

@@ -133,7 +133,7 @@ def test_a_separator_in_a_text_is_no_word_and_padding_is_one_that_is_not_known(t
         ),
         ("premise,hypothesis\n" + "a" * (LONGEST_TEXT + 1) + ",b\n", "Row 1 has a text of more than 2,000 characters"),
         ("premise\na man\n", "mine.csv has no column 'hypothesis': it has premise."),
-        ("premise,hypothesis\na man,\n", "mine.csv, line 2, column 'hypothesis': '' is no text to classify"),
+        ("premise,hypothesis\na man,\n", "mine.csv, line 2, column 'hypothesis': '' is no text"),
     ],
 )
 def test_a_table_that_cannot_be_read_is_refused(tmp_path: Path, content: str, message: str) -> None:

@@ -18,7 +18,7 @@ from small_runs import SMALL_SIZES, as_arguments, pairs
 
 from modeling_dsa.text.tokenization import count_words
 from run_glue_style.reporting.published import read_published
-from run_glue_style.reporting.tabulate import table_of
+from run_glue_style.reporting.tabulate import table_and_writer
 from run_glue_style.reproduce import main
 from run_glue_style.studies.process import run_to_end
 from run_glue_style.studies.table_plan import plan_runs
@@ -97,7 +97,7 @@ def test_interrupted_table_goes_on_and_is_not_made_twice(
         "table.md",
     }
     table = (folder / "table.md").read_text("utf-8")
-    assert table == table_of(folder) == printed.removesuffix("\n")
+    assert table == table_and_writer(folder)[0] == printed.removesuffix("\n")
     assert "quick trial" in table.splitlines()[0]
     assert "200 train, 200 validation, 200 test examples" in table
     assert "--max_train_samples 512" in table

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 import yaml
 
-from modeling_dsa.shipped.settings import read_yaml, suggestion
+from modeling_dsa.shipped.settings import read_yaml_text, suggestion
 
 Options = dict[str, str | list[str]]
 
@@ -73,7 +73,7 @@ class _File:
 
     def read(self) -> yaml.Node:
         try:
-            node = yaml.compose(read_yaml(self.path), yaml.SafeLoader)
+            node = yaml.compose(read_yaml_text(self.path), yaml.SafeLoader)
         except yaml.MarkedYAMLError as error:
             line = f", line {error.problem_mark.line + 1}" if error.problem_mark else ""
             raise ValueError(f"{self.path}{line}: this is not valid YAML: {error.problem}.") from error

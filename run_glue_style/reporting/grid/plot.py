@@ -8,8 +8,7 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from modeling_dsa.files.pictures import BLUE, VERMILION, legend_columns, wrapped
-from run_glue_style.reporting.pictures import save_picture
+from modeling_dsa.files.pictures import BLUE, VERMILION, legend_columns, save_picture, wrapped
 from run_glue_style.reporting.units import is_percent
 
 _NAME = 2.6  # inches for the name of a row

@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from modeling_dsa.files.markdown import markdown_table
 from modeling_dsa.files.replacing import filled_folder, write_json
 from run_glue_style.reporting.units import mean_and_spread
 from run_glue_style.training.results import read_example_scores, read_metric, read_run
@@ -62,22 +63,20 @@ class GridTable:
         """Title, table and what a reader must know, for table.md."""
         tested = next(iter(self.grid.metrics))
         headers = ["row", *self.grid.metrics, f"{tested}: difference to base [95 %]", "p (examples)", "p (seeds)"]
-        lines = [_line([*headers, "seeds", "parameters", "minutes"]), "|---" * (len(headers) + 3) + "|"]
+        rows = []
         for row, runs in self.runs.items():
             figures = [mean_and_spread(self.values(row, metric).values(), metric) for metric in self.grid.metrics]
             told = ["–", "–", "–"] if row == BASE else difference_cells(self.differences[row, BASE][tested], tested)
             minutes = statistics.mean(run["train_seconds"] for run in runs.values()) / 60
             parameters = next(iter(runs.values()))["trained_parameters"]
-            lines.append(_line([row, *figures, *told, str(len(runs)), f"{parameters:,}", f"{minutes:.1f}"]))
-        parts = [f"**{self.grid.title}**", "\n".join(lines)]
+            rows.append([row, *figures, *told, str(len(runs)), f"{parameters:,}", f"{minutes:.1f}"])
+        parts = [f"**{self.grid.title}**", markdown_table([*headers, "seeds", "parameters", "minutes"], rows)]
         if self.grid.comparisons:
             headers = ["row", "against", f"{tested}: difference [95 %]", "p (examples)", "p (seeds)"]
-            lines = [_line(headers), "|---" * len(headers) + "|"]
-            lines += [
-                _line([*pair, *difference_cells(self.differences[pair][tested], tested)])
-                for pair in self.grid.comparisons
+            rows = [
+                [*pair, *difference_cells(self.differences[pair][tested], tested)] for pair in self.grid.comparisons
             ]
-            parts.append("\n".join(lines))
+            parts.append(markdown_table(headers, rows))
         return "\n\n".join([*parts, _NOTES]) + "\n"
 
     def as_json(self) -> dict[str, Any]:
@@ -145,7 +144,3 @@ _NOTES = (
     "metric is no mean over examples. p (examples): approximate randomisation over the examples, each with its mean "
     "over the seeds; p (seeds): a paired t-test over the seeds. Neither is corrected for the number of rows."
 )
-
-
-def _line(cells: list[str]) -> str:
-    return f"| {' | '.join(cells)} |"

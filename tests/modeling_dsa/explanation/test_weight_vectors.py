@@ -14,8 +14,9 @@ from small_models import randomize, small_config
 from space_browser import CHROMIUM, chromium
 
 from modeling_dsa import DSAForNLI, DSAModel
+from modeling_dsa.explanation.labelled_sentences import Sentences, read_sentences
 from modeling_dsa.explanation.projection_files import groupings, write_projection
-from modeling_dsa.explanation.weight_vectors import Projection, Sentences, project, read_sentences, weight_vectors
+from modeling_dsa.explanation.weight_vectors import Projection, project, weight_vectors
 from modeling_dsa.files.pictures import contrast
 from modeling_dsa.text.tokenization import build_tokenizer
 

@@ -255,4 +255,4 @@ def test_what_is_not_installed_is_told(
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, missing, None)
     assert main(["onnx", str(tmp_path)]) == 2
-    assert caplog.messages[-1] == 'error: ONNX files need more packages: pip install "dsa-transformers[onnx]".'
+    assert caplog.messages[-1] == f'error: Writing ONNX files needs {missing}: pip install "dsa-transformers[onnx]".'

@@ -7,7 +7,7 @@ import pytest
 from matplotlib.figure import Figure
 from small_results import results
 
-from run_glue_style.reporting.comparison import Comparison
+from run_glue_style.reporting.paper_comparison import Comparison
 from run_glue_style.reporting.plot import draw_comparison
 from run_glue_style.reporting.published import read_published
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from small_results import write_results
 
-from run_glue_style.reporting.comparison import Comparison
+from run_glue_style.reporting.paper_comparison import Comparison
 from run_glue_style.reporting.published import read_published
-from run_glue_style.reporting.tabulate import as_markdown, main, read_rows, table_of, write_comparison
+from run_glue_style.reporting.tabulate import as_markdown, main, read_rows, table_and_writer, write_comparison
 
 
 def test_rows_are_sorted_by_validation_accuracy_with_their_spread(tmp_path: Path) -> None:
@@ -33,13 +33,13 @@ def test_a_folder_of_a_paper_s_table_is_written_again_from_its_runs(
     write_results(tmp_path, "dsa-single-sst2", 0, 0.80)
     write_comparison(Comparison(read_published("sst"), read_rows(tmp_path), quick=True), tmp_path)
     first = (tmp_path / "table.md").read_text(encoding="utf-8")
-    assert first == table_of(tmp_path)
+    assert first == table_and_writer(tmp_path)[0]
     write_results(tmp_path, "dsa-single-sst2", 1, 0.82)
     (tmp_path / "plot.png").unlink()
     main([str(tmp_path)])
     printed = capsys.readouterr().out
     second = (tmp_path / "table.md").read_text(encoding="utf-8")
-    assert second == table_of(tmp_path) == printed.removesuffix("\n")
+    assert second == table_and_writer(tmp_path)[0] == printed.removesuffix("\n")
     assert "| 79.00 |" in first
     assert "| 80.00 ± 1.41 |" in second
     assert "quick trial" in second

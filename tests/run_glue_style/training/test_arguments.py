@@ -12,7 +12,7 @@ from modeling_dsa import DSAConfig
 from modeling_dsa.config_fields_dsa import DSAConfigFields
 from modeling_dsa.shipped.settings import setting_folder
 from run_glue_style.run_nli import DataArguments
-from run_glue_style.training.arguments import parse_arguments
+from run_glue_style.training.arguments import parse_arguments, without_options
 from run_glue_style.training.recipe import ModelArguments, RunArguments, TrainingRecipe
 
 DECIDED_BY_DATA = {"vocab_size", "sentences_per_example"}
@@ -245,3 +245,9 @@ def test_a_recipe_does_not_change_what_a_loaded_model_computes() -> None:
     words = ["--model_name_or_path", "somewhere", "--recipe", "modern", "--hidden_dropout", "0.5"]
     *_, loaded = parse_arguments([], "", words)
     assert loaded == {"hidden_dropout": 0.5}
+
+
+def test_without_options() -> None:
+    words = ["--a", "1", "2", "--b", "--c=3", "--d", "-4"]
+    assert without_options(words, {"a", "c"}) == ["--b", "--d", "-4"]
+    assert without_options(words, {"d", "b"}) == ["--a", "1", "2", "--c=3"]

@@ -9,7 +9,7 @@ from small_grids import write_grid, write_run
 
 from run_glue_style.reporting.grid.definition import read_grid
 from run_glue_style.reporting.grid.table import GridTable
-from run_glue_style.reporting.tabulate import table_of
+from run_glue_style.reporting.tabulate import table_and_writer
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def test_rows_are_compared_with_the_base(table: GridTable, tmp_path: Path) -> No
     assert (macro_f1["metric"], macro_f1["p_examples"]) == ("test.macro_f1", None)
     markdown = (tmp_path / "table.md").read_text("utf-8")
     assert f"| base | {100 * np.mean(base):.2f} ± {100 * np.std(base, ddof=1):.2f} |" in markdown
-    assert markdown == table_of(tmp_path)  # the folder holds all that it is made from
+    assert markdown == table_and_writer(tmp_path)[0]  # the folder holds all that it is made from
     assert (tmp_path / "plot.png").read_bytes().startswith(b"\x89PNG")
     assert b"<svg" in (tmp_path / "plot.svg").read_bytes()
 

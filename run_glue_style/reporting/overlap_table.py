@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from modeling_dsa.files.markdown import markdown_table
 from modeling_dsa.files.replacing import filled_folder, write_json
 
 from .grid.plot import draw_grid
@@ -24,12 +25,12 @@ def write_overlap(content: Mapping[str, Any], folder: Path) -> None:
 
 def overlap_table(content: Mapping[str, Any]) -> str:
     """The contents of an overlap.json as Markdown, in percent."""
-    lines = [f"| row | hops | models | {_METRIC} |", "|---|---|---|---|"]
-    for row, found in content["rows"].items():
-        overlaps = found["overlaps"]
-        lines.append(f"| {row} | {found['hops']} | {len(overlaps)} | {mean_and_spread(overlaps, _METRIC)} |")
+    rows = [
+        [row, str(found["hops"]), str(len(found["overlaps"])), mean_and_spread(found["overlaps"], _METRIC)]
+        for row, found in content["rows"].items()
+    ]
     notes = (
         f"Percent, mean over all pairs of a sentence's hops and over {content['sentences']['count']:,} premises of "
         "SNLI's dev split; 100: all hops look at the same words. ±: standard deviation over the models, one a seed."
     )
-    return "\n".join([*lines, "", notes]) + "\n"
+    return f"{markdown_table(['row', 'hops', 'models', _METRIC], rows)}\n\n{notes}\n"

@@ -2,19 +2,18 @@
 
 import re
 import statistics
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from run_glue_style.training.results import read_metric
+from modeling_dsa.files.markdown import markdown_table
+from run_glue_style.training.arguments import without_options
+from run_glue_style.training.results import check_seeds, read_metric
 
 from .published import PublishedTable
 from .units import mean_and_spread
 
 Run = Mapping[str, Any]
-
-# What is equal in the runs of one setting, which differ in nothing but the seed.
-SAME_IN_A_SETTING = ("setting", "model", "recipe", "mixed_precision", "vectors", "data")
 
 
 @dataclass(frozen=True)
@@ -81,7 +80,7 @@ class Comparison:
         header = ["system"]
         for column in self.table.columns:
             header += [column, "published"] if column in published else [column]
-        lines = [_line([*header, "seeds", "parameters"]), "|---" * (len(header) + 2) + "|"]
+        rows = []
         for system in self.table.systems:
             cells = [system]
             for column in self.table.columns:
@@ -92,8 +91,9 @@ class Comparison:
             runs = [self.runs.get(f"{system}-{part}", ()) for part in self.table.parts]
             cells.append(_joined(str(len(of_part)) for of_part in runs))
             cells.append(_joined(f"{of_part[0]['trained_parameters']:,}" if of_part else "–" for of_part in runs))
-            lines.append(_line(cells))
-        return "\n".join([f"**{self.title()}**", "", *lines, "", self.notes()]) + "\n"
+            rows.append(cells)
+        table = markdown_table([*header, "seeds", "parameters"], rows)
+        return f"**{self.title()}**\n\n{table}\n\n{self.notes()}\n"
 
     def as_json(self) -> dict[str, Any]:
         """The same for table.json; all figures in percent."""
@@ -161,38 +161,6 @@ class Comparison:
         return f"`{' '.join(options)}`" if options else "none"
 
 
-def without_options(arguments: Sequence[str], names: Collection[str]) -> list[str]:
-    """A command line without these options and their values."""
-    kept, dropping = [], False
-    for argument in arguments:
-        if argument.startswith("--"):
-            dropping = argument[2:].split("=")[0] in names
-        if not dropping:
-            kept.append(argument)
-    return kept
-
-
-def check_seeds(name: str, runs: Sequence[Run]) -> None:
-    """Refuse runs that have no mean.
-
-    Args:
-        name: What the runs are of, for messages.
-        runs: Their results.
-
-    Raises:
-        ValueError: Two runs have the same seed, or differ in more than the seed.
-    """
-    for number, run in enumerate(runs[1:], 1):
-        if run["seed"] in [other["seed"] for other in runs[:number]]:
-            raise ValueError(f"Two runs of {name} have the seed {run['seed']}: leave one out.")
-        for what in SAME_IN_A_SETTING:
-            if run[what] != runs[0][what]:
-                raise ValueError(
-                    f"The runs of {name} with the seeds {runs[0]['seed']} and {run['seed']} differ in their {what}, "
-                    "so they have no mean: make one of them again."
-                )
-
-
 def _data(run: Run) -> str:
     counts = ", ".join(f"{split['examples']:,} {name}" for name, split in run["data"].items())
     return f"{run['source']}, {counts} examples"
@@ -207,10 +175,6 @@ def _recipe(run: Run) -> str:
     steps = recipe["max_train_steps"]
     length = f"{recipe['num_train_epochs']:g} epochs" if steps is None else f"{steps:,} updates"
     return f"{'each setting has its own' if name == run['setting'] else name}, {length}"
-
-
-def _line(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cells)} |"
 
 
 def _joined(cells: Iterable[str]) -> str:

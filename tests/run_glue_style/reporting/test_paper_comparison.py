@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from small_results import results
 
-from run_glue_style.reporting.comparison import Comparison, without_options
+from run_glue_style.reporting.paper_comparison import Comparison
 from run_glue_style.reporting.published import read_published
 from run_glue_style.reporting.units import mean_and_spread
 
@@ -140,9 +140,3 @@ def test_parts_may_have_different_data() -> None:
     notes = compare("sst", results("bilstm-sst2", 0, 0.8), fine).notes()
     assert "Options: `--cpu`." in notes  # the columns say the number of classes
     assert "8,544 train examples (bilstm-sst5)" in notes
-
-
-def test_without_options() -> None:
-    words = ["--a", "1", "2", "--b", "--c=3", "--d", "-4"]
-    assert without_options(words, {"a", "c"}) == ["--b", "--d", "-4"]
-    assert without_options(words, {"d", "b"}) == ["--a", "1", "2", "--c=3"]

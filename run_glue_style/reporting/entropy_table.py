@@ -8,10 +8,9 @@ from typing import Any
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from modeling_dsa.files.pictures import look
+from modeling_dsa.files.markdown import markdown_table
+from modeling_dsa.files.pictures import look, save_picture
 from modeling_dsa.files.replacing import filled_folder, write_json
-
-from .pictures import save_picture
 
 ENTROPY = "entropy.json"
 
@@ -28,7 +27,7 @@ def entropy_table(content: Mapping[str, Any]) -> str:
     """The contents of an entropy.json as Markdown: nats, and in brackets percent of the entropy of equal weights."""
     count = max(len(system["models"][0]) for system in content["systems"])
     headers = ["model", "models", *(f"iteration {number}" for number in range(1, count + 1)), "equal weights"]
-    lines = [f"| {' | '.join(headers)} |", "|---" * len(headers) + "|"]
+    rows = []
     for system in content["systems"]:
         means = [
             f"{statistics.mean(of_model['nats'] for of_model in found):.3f} "
@@ -36,12 +35,12 @@ def entropy_table(content: Mapping[str, Any]) -> str:
             for found in zip(*system["models"], strict=True)
         ]
         cells = [system["name"], str(len(system["models"])), *means, *["–"] * (count - len(means))]
-        lines.append(f"| {' | '.join([*cells, format(system['equal_weights_nats'], '.3f')])} |")
+        rows.append([*cells, f"{system['equal_weights_nats']:.3f}"])
     notes = (
         f"Nats, mean over heads, sentences and models; in brackets its share of log n for n tokens. "
         f"{content['sentences']['count']:,} sentences: {content['sentences']['name']}."
     )
-    return "\n".join([*lines, "", notes]) + "\n"
+    return f"{markdown_table(headers, rows)}\n\n{notes}\n"
 
 
 def draw_entropy(content: Mapping[str, Any], path: Path) -> None:
