@@ -270,7 +270,8 @@ def test_accumulated_batches_are_one_step(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_a_compiled_model_is_trained_and_saved_like_any_other(tmp_path: Path) -> None:
     trainer = trainer_of(
-        SYSTEMS["pairs"] | NO_DROPOUT,
+        # The loss would write the type into the config, and the model would be compiled again.
+        SYSTEMS["pairs"] | NO_DROPOUT | {"problem_type": "single_label_classification"},
         tmp_path,
         num_train_epochs=8,
         torch_compile=True,
