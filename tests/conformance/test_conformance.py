@@ -100,7 +100,8 @@ class FamilyTests(ModelTesterMixin, TrainingTesterMixin):  # type: ignore[misc, 
 
     all_model_classes: tuple[type, ...] = (DSAModel, DSAForSequenceClassification)
     test_can_init_all_missing_weights_before_2023 = True  # our files bear no year, by which that test is skipped
-    training_overfit_learning_rate = 0.01
+    training_overfit_steps = 100
+    training_overfit_learning_rate = 0.03
     settings: ClassVar[dict[str, Any]] = {}
     hidden_states = 2
     attention_maps = 1
