@@ -22,7 +22,7 @@ from pathlib import Path
 from lib.measuring import alternate
 from lib.options import make_parser, parse, recorded_options
 from lib.records import Column, Record, Table, describe_machine, keep
-from lib.shipped import encoders_with_onnx
+from lib.shipped import SHIPPED_ENCODERS, encoders_with_onnx
 from lib.space import running_space
 
 SENTENCE = "A man is asleep."
@@ -44,11 +44,12 @@ class Result:
     slowest: float
 
 
-def processes(made: Path) -> dict[str, Sequence[str]]:
+def processes(made: Path, encoders: Sequence[str]) -> dict[str, Sequence[str]]:
     """What is run, and Python's arguments for it.
 
     Args:
         made: A folder, into which the encoders are copied with their ONNX files.
+        encoders: Names of shipped ones.
     """
     found: dict[str, Sequence[str]] = {
         "from transformers import PreTrainedModel": ("-c", "from transformers import PreTrainedModel"),
@@ -56,7 +57,7 @@ def processes(made: Path) -> dict[str, Sequence[str]]:
         "dsa --help": ("-m", "modeling_dsa", "--help"),
         "dsa encode --help": ("-m", "modeling_dsa", "encode", "--help"),
     }
-    for folder in encoders_with_onnx(made):
+    for folder in encoders_with_onnx(made, encoders):
         found[f"{folder.name}, first vector, OnnxModel"] = (
             "-c",
             "from modeling_dsa.onnx.session import OnnxModel; "
@@ -88,24 +89,25 @@ def start_demo(scratch: Path, _: int) -> None:
         pass
 
 
-def measure(scratch: Path, rounds: int) -> list[Result]:
-    """Run everything in turns."""
+def measure(scratch: Path, encoders: Sequence[str], rounds: int, warm_up: int) -> list[Result]:
+    """Run everything in turns, of which those of the warm-up do not count."""
     runs: Mapping[str, Callable[[int], None]] = {
-        **{what: partial(run_process, arguments) for what, arguments in processes(scratch).items()},
+        **{what: partial(run_process, arguments) for what, arguments in processes(scratch, encoders).items()},
         "the demo's page": partial(start_demo, scratch),
     }
-    seconds = alternate(runs, range(rounds + 1), "Starting", warm_up=1)
+    seconds = alternate(runs, range(warm_up + rounds), "Starting", warm_up)
     return [Result(what, statistics.median(took), min(took), max(took)) for what, took in seconds.items()]
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Measure, keep what was found."""
-    parser = make_parser(__doc__, 7, "timed runs of each", "1 round", threads=False)
+    parser = make_parser(__doc__, 7, "timed runs of each", "1 round without a turn before it, 1 encoder", threads=False)
     arguments = parse(parser, argv, {"rounds": 1})
     machine = describe_machine()
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # or each process compiles what it imports
+    encoders, warm_up = (SHIPPED_ENCODERS[:1], 0) if arguments.quick else (SHIPPED_ENCODERS, 1)
     with tempfile.TemporaryDirectory() as scratch:
-        results = [asdict(result) for result in measure(Path(scratch), arguments.rounds)]
+        results = [asdict(result) for result in measure(Path(scratch), encoders, arguments.rounds, warm_up)]
     keep(Record(recorded_options(arguments), machine, {}, results), TABLE, arguments.output)
 
 

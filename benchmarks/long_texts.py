@@ -47,7 +47,7 @@ SETTINGS = {
     "vsam-fnc1": "pairwise, variational",
 }
 LENGTHS = (100, 300, 1000, 3000, 6000, 10_000, 30_000, 100_000)
-QUICK_SETTINGS, QUICK_LENGTHS = ("self-attention-fnc1",), (1000, 2000)
+QUICK_SETTINGS, QUICK_LENGTHS = ("self-attention-fnc1",), (1000, 1200)
 FITTED_FROM = 1000
 EMBEDDING_SIZE = 100
 VOCABULARY = 10_000
@@ -190,7 +190,7 @@ def draw(record: Record) -> Figure:
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Measure all points, keep what was found."""
-    quick = f"{' and '.join(QUICK_SETTINGS)} on {', '.join(map(str, QUICK_LENGTHS))} tokens, 2 rounds"
+    quick = f"{' and '.join(QUICK_SETTINGS)} on {', '.join(map(str, QUICK_LENGTHS))} tokens, 1 round"
     parser = make_parser(__doc__, 5, "timed runs of each point", quick)
     parser.add_argument(
         "--budget",
@@ -205,7 +205,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         default=LENGTHS[-1],
         help="tokens of a text at most (default: %(default)s)",
     )
-    arguments = parse(parser, argv, {"rounds": 2, "longest": QUICK_LENGTHS[-1]})
+    arguments = parse(parser, argv, {"rounds": 1, "longest": QUICK_LENGTHS[-1]})
     if not arguments.budget > 0:
         parser.error("argument --budget: give more than 0 seconds")
     if not Path("/proc/self/clear_refs").exists():

@@ -21,7 +21,7 @@ from typing import Any
 
 from lib.options import make_parser, parse, recorded_options
 from lib.records import Column, Record, Table, describe_machine, keep
-from lib.shipped import draw_sentences, encoders_with_onnx
+from lib.shipped import SHIPPED_ENCODERS, draw_sentences, encoders_with_onnx
 from tqdm.auto import tqdm
 
 SENTENCES = {"one at a time": 1_000, "in bulk": 20_000}
@@ -44,14 +44,15 @@ TABLE = Table(
 )
 
 
-def loaders(made: Path) -> dict[str, str]:
+def loaders(made: Path, encoders: Sequence[str]) -> dict[str, str]:
     """What is measured, and the Python that makes its `encode`.
 
     Args:
         made: A folder, into which the encoders are copied with their ONNX files.
+        encoders: Names of shipped ones.
     """
     found = {}
-    for folder in encoders_with_onnx(made):
+    for folder in encoders_with_onnx(made, encoders):
         for form, quantized in (("ONNX int8", True), ("ONNX", False)):
             found[f"{folder.name}, {form}"] = (
                 "from modeling_dsa.onnx.session import OnnxModel\n"
@@ -86,7 +87,7 @@ def peak_megabytes(load: str, file: Path, way: str) -> float:
     return int(done.stdout.splitlines()[-1]) * 1024 / 1e6
 
 
-def measure(made: Path, counts: Mapping[str, int], rounds: int) -> list[dict[str, Any]]:
+def measure(made: Path, encoders: Sequence[str], counts: Mapping[str, int], rounds: int) -> list[dict[str, Any]]:
     """Run every encoder both ways."""
     files = {}
     for way, count in counts.items():
@@ -98,18 +99,19 @@ def measure(made: Path, counts: Mapping[str, int], rounds: int) -> list[dict[str
             way: statistics.median(peak_megabytes(load, file, way) for _ in range(rounds))
             for way, file in files.items()
         }
-        for name, load in tqdm(loaders(made).items(), desc="Serving", unit=" encoders")
+        for name, load in tqdm(loaders(made, encoders).items(), desc="Serving", unit=" encoders")
     ]
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Measure, keep what was found."""
-    parser = make_parser(__doc__, 3, "processes of each, of which the median counts", "22 sentences")
+    parser = make_parser(__doc__, 3, "processes of each, of which the median counts", "22 sentences, 1 encoder")
     arguments = parse(parser, argv, {"rounds": 1})
     machine = describe_machine()
     os.environ |= {"HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": str(arguments.threads)}
+    encoders, counts = (SHIPPED_ENCODERS[:1], QUICK_SENTENCES) if arguments.quick else (SHIPPED_ENCODERS, SENTENCES)
     with tempfile.TemporaryDirectory() as made:
-        results = measure(Path(made), QUICK_SENTENCES if arguments.quick else SENTENCES, arguments.rounds)
+        results = measure(Path(made), encoders, counts, arguments.rounds)
     keep(Record(recorded_options(arguments), machine, {}, results), TABLE, arguments.output)
 
 

@@ -1,7 +1,7 @@
 """What ships with the package and the benchmarks use: a sample of SNLI, and trained models."""
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -18,9 +18,9 @@ SHIPPED_ENCODERS = ("dsa-mini-en", "dsa-base-en")
 Pairs: TypeAlias = dict[str, list[Any]]  # columns premise, hypothesis and label
 
 
-def encoders_with_onnx(made: Path) -> Iterator[Path]:
-    """The folders of the shipped encoders' copies in `made`, each with its ONNX files, float32 and int8."""
-    for name in SHIPPED_ENCODERS:
+def encoders_with_onnx(made: Path, names: Sequence[str] = SHIPPED_ENCODERS) -> Iterator[Path]:
+    """The folders of shipped encoders' copies in `made`, each with its ONNX files, float32 and int8."""
+    for name in names:
         folder = made / name
         shutil.copytree(REPOSITORY / "model_cards" / name, folder)
         export_onnx(folder, folder / "onnx", quantize=True)

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import bulk_memory
 import pytest
-from benchmark_runs import run_script
+from benchmark_runs import run_quick
 
 
 def test_lines_are_as_long_as_the_sample_s(tmp_path: Path) -> None:
@@ -15,7 +15,7 @@ def test_lines_are_as_long_as_the_sample_s(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_memory_is_that_of_the_command(tmp_path: Path) -> None:
-    record, _ = run_script("bulk_memory.py", tmp_path / "results" / "speed.json", "--threads", "1")
+    record = run_quick(bulk_memory.main, tmp_path / "results" / "speed.json", "--threads", "1")
     first, second = record.results
     assert (first["lines"], second["lines"]) == (100, 200)
     for result in (first, second):

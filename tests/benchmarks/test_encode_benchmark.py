@@ -3,14 +3,14 @@ from pathlib import Path
 
 import encode
 import pytest
-from benchmark_runs import BENCHMARKS, run_script
+from benchmark_runs import BENCHMARKS, run_quick
 from lib.records import read_record
 
 
 @pytest.mark.slow
 def test_everyone_is_there_with_the_accuracy_of_its_own_record(tmp_path: Path) -> None:
     output = tmp_path / "results" / "speed.json"
-    record, _ = run_script("encode.py", output, "--threads", "1", pictures=["speed.png"])
+    record = run_quick(encode.main, output, "--threads", "1", pictures=["speed.png"])
     by_name = {result["name"]: result for result in record.results}
     ours, trained = {"single DSA", "single DSA, folded"}, {"dsa-single-snli", "dsa-multiple-snli", "static-cnn-snli"}
     peers = {"mean of GloVe", "all-MiniLM-L6-v2", "WordLlama 256"} - record.setup["missing"].keys()

@@ -1,9 +1,9 @@
 import csv
 from pathlib import Path
 
+import encoders_table
 import pytest
-from benchmark_runs import run_script
-from encoders_table import pareto_front
+from benchmark_runs import run_quick
 from lib.shipped import SHIPPED_MODEL, read_pairs
 
 from modeling_dsa.encoding.encoder import SentenceEncoder
@@ -18,9 +18,7 @@ def test_accuracy_and_speed_of_everyone_in_one_run(tmp_path: Path) -> None:
         writer.writerow(("sentence1", "sentence2", "score"))
         writer.writerows(zip(pairs["premise"], pairs["hypothesis"], [-label for label in pairs["label"]], strict=True))
     output = tmp_path / "results" / "table.json"
-    record, _ = run_script(
-        "encoders_table.py", output, "--similarity", str(file), "--threads", "1", pictures=["table.png"]
-    )
+    record = run_quick(encoders_table.main, output, "--similarity", str(file), "--threads", "1", pictures=["table.png"])
     by_name = {result["name"]: result for result in record.results}
     own = {"dsa-snli", "dsa-snli, ONNX", "dsa-snli, ONNX int8"}
     peers = {"all-MiniLM-L6-v2", "WordLlama 256"} - record.setup["missing"].keys()
@@ -34,4 +32,4 @@ def test_accuracy_and_speed_of_everyone_in_one_run(tmp_path: Path) -> None:
 
 def test_the_front_has_those_that_no_other_one_surpasses_in_both() -> None:
     points = [(100.0, 90.0), (400.0, 70.0), (300.0, 80.0), (200.0, 80.0), (150.0, 75.0), (400.0, 60.0)]
-    assert pareto_front(points) == [(400.0, 70.0), (300.0, 80.0), (100.0, 90.0)]
+    assert encoders_table.pareto_front(points) == [(400.0, 70.0), (300.0, 80.0), (100.0, 90.0)]

@@ -1,12 +1,12 @@
 from pathlib import Path
 
+import growth
 import pytest
-from benchmark_runs import run_script
-from growth import SWEEPS, shape
+from benchmark_runs import run_quick
 
 
 def test_batches_of_a_sweep_have_its_size() -> None:
-    shapes = {sweep.name: [shape(sweep, size, 65_536) for size in sweep.sizes[:2]] for sweep in SWEEPS}
+    shapes = {sweep.name: [growth.shape(sweep, size, 65_536) for size in sweep.sizes[:2]] for sweep in growth.SWEEPS}
     assert shapes == {
         "tokens": [(1, 8), (1, 32)],
         "tokens, full batch": [(8192, 8), (512, 128)],
@@ -19,9 +19,9 @@ def test_batches_of_a_sweep_have_its_size() -> None:
 @pytest.mark.slow
 def test_every_sweep_is_measured_in_both_forms(tmp_path: Path) -> None:
     output = tmp_path / "results" / "speed.json"
-    record, _ = run_script("growth.py", output, "--threads", "1", pictures=["speed.png"])
+    record = run_quick(growth.main, output, "--threads", "1", pictures=["speed.png"])
     found = {(result["sweep"], result["form"]): result for result in record.results}
-    assert found.keys() == {(sweep.name, form) for sweep in SWEEPS for form in ("plain", "folded")}
+    assert found.keys() == {(sweep.name, form) for sweep in growth.SWEEPS for form in ("plain", "folded")}
     for form in ("plain", "folded"):
         first, *_, last = (point["microseconds_per_token"] for point in found["tokens", form]["points"])
         assert first > last > 0  # a call costs something, whatever its size

@@ -1,13 +1,14 @@
 from pathlib import Path
 
 import pytest
-from benchmark_runs import run_script
+import training_step
+from benchmark_runs import run_quick
 
 
 @pytest.mark.slow
 def test_both_phases_of_every_variant_are_measured(tmp_path: Path) -> None:
     output = tmp_path / "results" / "speed.json"
-    record, _ = run_script("training_step.py", output, "--threads", "1", "--embedding_size", "10")
+    record = run_quick(training_step.main, output, "--threads", "1", "--embedding_size", "10")
     results = {result["name"]: result for result in record.results if result["name"] != "single DSA in bf16"}
     assert list(results) == ["single DSA", "single DSA, folded", "single DSA, padded Conv1d"]
     assert results["single DSA, folded"]["training"] is None

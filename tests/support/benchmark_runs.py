@@ -2,11 +2,13 @@
 
 import json
 import math
+import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from unittest.mock import patch
 
 import torch
 from lib.records import Record, read_record
@@ -18,28 +20,27 @@ def run_quick(
     main: Callable[[Sequence[str]], None], output: Path, *options: str, pictures: Sequence[str] = ()
 ) -> Record:
     """Run a benchmark's `--quick` in this process: its files are there, its figures finite."""
-    with _torch_as_it_was():
+    with _process_as_it_was():
         main(["--quick", "--output", str(output), *options])
     return _check(output, pictures)
 
 
-def run_script(
-    name: str, output: Path, *options: str, pictures: Sequence[str] = (), env: Mapping[str, str] | None = None
-) -> tuple[Record, str]:
-    """The same as users run it, in a process of its own; also what it printed."""
+def run_script(name: str, output: Path, *options: str, pictures: Sequence[str] = ()) -> Record:
+    """The same as users run it, in a process of its own."""
     command = [sys.executable, str(BENCHMARKS / name), "--quick", *options, "--output", str(output)]
-    finished = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False, env=env)
+    finished = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
     assert finished.returncode == 0, finished.stderr
-    return _check(output, pictures), finished.stdout
+    return _check(output, pictures)
 
 
 @contextmanager
-def _torch_as_it_was() -> Iterator[None]:
+def _process_as_it_was() -> Iterator[None]:
     """What a benchmark sets for its whole process is put back."""
     threads, precision = torch.get_num_threads(), torch.get_float32_matmul_precision()
     tf32, fail = torch.backends.cudnn.allow_tf32, torch._dynamo.config.fail_on_recompile_limit_hit
     try:
-        yield
+        with patch.dict(os.environ):
+            yield
     finally:
         torch.set_num_threads(threads)
         torch.set_float32_matmul_precision(precision)
