@@ -8,6 +8,7 @@ from pathlib import Path
 import datasets
 import pytest
 import torch
+from filelock import FileLock
 from hypothesis import settings
 from loopback_hub import LoopbackHub
 from small_repositories import Saved, save_system
@@ -59,10 +60,19 @@ def hub(tmp_path: Path) -> Iterator[LoopbackHub]:
 
 @pytest.fixture(scope="session")
 def exported(tmp_path_factory: pytest.TempPathFactory) -> Saved:
-    """A classifier of pairs, with its fp32 and int8 ONNX files in the folder: an export takes seconds."""
+    """A classifier of pairs, with its fp32 and int8 ONNX files in the folder.
+
+    An export takes seconds: the first worker of pytest-xdist makes it for all, whose folders lie in one.
+    """
+    from modeling_dsa import DSAForNLI
     from modeling_dsa.onnx.export import export_onnx
 
-    sizes = {"embedding_size": 64, "hidden_size": 16, "first_layer_size": 16, "growth_size": 8}
-    saved = save_system(tmp_path_factory.mktemp("onnx"), "nli", **sizes, attention_head_size=24)
-    export_onnx(saved.folder, saved.folder / "onnx", quantize=True)
-    return saved
+    own = tmp_path_factory.getbasetemp()
+    shared = (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "exported"
+    folder = shared / "nli"
+    with FileLock(shared.with_suffix(".lock")):
+        if not (folder / "onnx").exists():
+            sizes = {"embedding_size": 64, "hidden_size": 16, "first_layer_size": 16, "growth_size": 8}
+            saved = save_system(shared, "nli", **sizes, attention_head_size=24)
+            export_onnx(saved.folder, folder / "onnx", quantize=True)
+    return Saved(folder, DSAForNLI.from_pretrained(folder))

@@ -70,7 +70,10 @@ CASES: dict[str, dict[str, Any]] = {
     "three tokens, variational by position": {**SYSTEM_CASES["variational by position"], "max_sentence_tokens": 3},
 }
 POOLINGS: dict[str, dict[str, Any]] = {
-    **{f"r={r} m={m}": {"routing_iterations": r, "num_attention_heads": m} for r in range(1, 6) for m in (1, 8)},
+    **{
+        f"r={r} m={m}": {"routing_iterations": r, "num_attention_heads": m}
+        for r, m in [(1, 1), (2, 1), (2, 8), (5, 8)]  # CASES compares more of them with the paper
+    },
     **SYSTEM_CASES,
     **PROJECTION_CASES,
 }
@@ -173,7 +176,7 @@ def test_gradcheck_from_word_vectors_to_logits(changes: dict[str, Any]) -> None:
         logits: Tensor = model(inputs_embeds=tokens, attention_mask=mask, token_type_ids=types).logits
         return logits
 
-    assert torch.autograd.gradcheck(classify, tokens)
+    assert torch.autograd.gradcheck(classify, tokens, fast_mode=True)  # one random direction of all
 
 
 PAPER_COUNTS: dict[str, tuple[dict[str, Any], int]] = {
@@ -267,7 +270,7 @@ def test_a_sentence_has_one_vector_in_float32_at_the_papers_size(pooling: str) -
 
 @pytest.mark.parametrize("left", [0, 1, 50])
 @pytest.mark.parametrize("right", [0, 1, 50])
-@pytest.mark.parametrize("pooling", ["r=2 m=8", "r=5 m=1", "static"])
+@pytest.mark.parametrize("pooling", ["r=2 m=1", "r=5 m=8", "static"])
 def test_wide_padding_on_either_side_changes_nothing(pooling: str, left: int, right: int) -> None:
     pairs = batch_of_pairs(EXAMPLE_PAIRS)
     padded = batch_of_pairs(EXAMPLE_PAIRS, left=left, right=right)
@@ -406,7 +409,7 @@ def test_a_separator_splits_like_token_types() -> None:
 def test_rows_of_any_layout_hold_the_same_pair(
     ids: list[list[int]], mask: list[list[int]] | None, types: list[list[int]] | None
 ) -> None:
-    model = model_of("r=3 m=8", sentences_per_example=2)
+    model = model_of("r=5 m=8", sentences_per_example=2)
     optional = [None if value is None else torch.tensor(value) for value in (mask, types)]
     plain, other = model(torch.tensor([[5, 6, 7, SEP, 9, 10]])), model(torch.tensor(ids), *optional)
     torch.testing.assert_close(other.pooler_output, plain.pooler_output, rtol=0, atol=1e-12)
@@ -444,27 +447,31 @@ def vectors_of(model: DSAModel, ids: Tensor) -> Tensor:
 @pytest.mark.parametrize("training", [False, True])
 @pytest.mark.parametrize("per_row", [1, 2])
 @pytest.mark.parametrize("system", SYSTEMS)
-@pytest.mark.parametrize("ids", TINY.values(), ids=TINY.keys())
-def test_empty_sentences_and_single_tokens_stay_finite(ids: Tensor, system: str, per_row: int, training: bool) -> None:
+def test_empty_sentences_and_single_tokens_stay_finite(system: str, per_row: int, training: bool) -> None:
     config = small_config(**SYSTEMS[system], sentences_per_example=per_row, freeze_embeddings=False)
     model = randomize(DSAModel(config)).train(training)
-    vectors = vectors_of(model, ids)
-    assert vectors.shape == (len(ids) * per_row, config.sentence_embedding_size)
-    assert torch.isfinite(vectors).all()
-    torch.autograd.backward(vectors.sum())
-    gradients = {name: weight.grad for name, weight in model.named_parameters() if weight.grad is not None}
-    assert all(torch.isfinite(gradient).all() for gradient in gradients.values())
-    assert torch.any(gradients["embed_tokens.weight"] != 0)
-    if config.pooling in ("dynamic", "static"):
-        assert torch.any(gradients["pooling.projection.weight"] != 0)
+    noise = torch.get_rng_state()
+    for case, ids in TINY.items():
+        model.zero_grad()
+        torch.set_rng_state(noise)  # whatever batch came before
+        vectors = vectors_of(model, ids)
+        assert vectors.shape == (len(ids) * per_row, config.sentence_embedding_size), case
+        assert torch.isfinite(vectors).all(), case
+        torch.autograd.backward(vectors.sum())
+        gradients = {name: weight.grad for name, weight in model.named_parameters() if weight.grad is not None}
+        assert all(torch.isfinite(gradient).all() for gradient in gradients.values()), case
+        assert torch.any(gradients["embed_tokens.weight"] != 0), case
+        if config.pooling in ("dynamic", "static"):
+            assert torch.any(gradients["pooling.projection.weight"] != 0), case
 
 
 @pytest.mark.parametrize("per_row", [1, 2])
 @pytest.mark.parametrize("system", SYSTEMS)
-@pytest.mark.parametrize("ids", WORDLESS.values(), ids=WORDLESS.keys())
-def test_a_batch_without_tokens_gives_zeros(ids: Tensor, system: str, per_row: int) -> None:
+def test_a_batch_without_tokens_gives_zeros(system: str, per_row: int) -> None:
     model = DSAModel(small_config(**SYSTEMS[system], sentences_per_example=per_row)).eval()
-    assert torch.equal(vectors_of(model, ids), torch.zeros(len(ids) * per_row, model.config.sentence_embedding_size))
+    for case, ids in WORDLESS.items():
+        expected = torch.zeros(len(ids) * per_row, model.config.sentence_embedding_size)
+        assert torch.equal(vectors_of(model, ids), expected), case
 
 
 @pytest.mark.parametrize("changes", SYSTEMS.values(), ids=SYSTEMS.keys())
