@@ -176,7 +176,8 @@ def test_gradcheck_from_word_vectors_to_logits(changes: dict[str, Any]) -> None:
         logits: Tensor = model(inputs_embeds=tokens, attention_mask=mask, token_type_ids=types).logits
         return logits
 
-    assert torch.autograd.gradcheck(classify, tokens, fast_mode=True)  # one random direction of all
+    # One random direction, a tenth of the time: so near that an error in few of the numbers shows in it.
+    assert torch.autograd.gradcheck(classify, tokens, fast_mode=True, atol=1e-9, rtol=1e-7)
 
 
 PAPER_COUNTS: dict[str, tuple[dict[str, Any], int]] = {
