@@ -4,14 +4,19 @@ import ast
 import json
 import os
 import re
+import runpy
 import shlex
 import subprocess
 import sys
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 
 import pytest
+from accelerate.commands.launch import launch_command_parser
+from accelerate.state import AcceleratorState, GradientState
+from huggingface_hub import constants
 from loopback_hub import LoopbackHub
 from pages import BLOCKS, COMMANDS, PAGES, ROOT, SITE, SNIPPETS, Block
 from small_runs import pairs
@@ -68,13 +73,14 @@ ON_THE_HUB = ("push", "hub", "stranger")
 ON_ENGINES = ("ray", "spark", "map")  # tests of ColumnEncoder run them
 
 
-def starts_processes(block: Block) -> bool:
+def trains(block: Block) -> bool:
+    """Whether a shell snippet has more than lines of `dsa`."""
     return block.language == "bash" and not all(line.startswith("dsa ") for line in block.lines)
 
 
 RUN = {name: block for name, block in SNIPPETS.items() if name not in (*ON_THE_HUB, *ON_ENGINES)}
-HERE = {name: block for name, block in RUN.items() if not starts_processes(block)}
-ELSEWHERE = {name: block for name, block in RUN.items() if starts_processes(block)}
+QUICK = {name: block for name, block in RUN.items() if not trains(block)}
+LONG = {name: block for name, block in RUN.items() if trains(block)}
 
 
 @pytest.mark.parametrize(("path", "table"), TABLES)
@@ -232,14 +238,41 @@ def run_python(block: Block) -> None:
         assert re.sub(r"^torch\.Size\(\[(.*)\]\)$", r"(\1)", text) == comment.partition(":")[0]
 
 
-def trial(block: Block) -> str:
-    """A shell snippet with training cut short."""
+def trial(block: Block) -> list[str]:
+    """The lines of a shell snippet with training cut short."""
     lines = []
     for line in block.lines:
         script = re.search(r"(run_[a-z]+|reproduce)(?:\.py)?(?: [a-z]+-[a-z]+)? --", line)
         options = TRIALS.get(script[1], TRIAL) if script else ""
         lines.append(f"{line} {options}")
-    return "\n".join(lines)
+    return lines
+
+
+def run_here(line: str) -> int:
+    """A line's exit code, run inside this process: torch alone takes a process of its own ten seconds to import.
+
+    What `accelerate launch` starts as one process is run by its path and as `__main__`, as Python runs it.
+    """
+    words = shlex.split(line)
+    if words[0] == "dsa":
+        return dsa(words[1:])
+    AcceleratorState._reset_state(reset_partial_state=True)
+    GradientState._reset_state()
+    run: Callable[[], object]
+    with pytest.MonkeyPatch.context() as patch:
+        if words[:2] == ["accelerate", "launch"]:
+            given = launch_command_parser().parse_args(words[2:])
+            patch.setattr(sys, "argv", [given.training_script, *given.training_script_args])
+            patch.setattr(sys, "path", [str(Path(given.training_script).parent), *sys.path])
+            run = partial(runpy.run_path, given.training_script, run_name="__main__")
+        else:
+            assert words[:2] == ["python", "-m"]
+            patch.setattr(sys, "argv", words[2:])
+            run = partial(runpy.run_module, words[2], run_name="__main__", alter_sys=True)
+        with pytest.raises(SystemExit) as ended:
+            run()
+    assert isinstance(ended.value.code, int)
+    return ended.value.code
 
 
 @pytest.mark.parametrize(
@@ -247,37 +280,51 @@ def trial(block: Block) -> str:
     [
         # The export takes long, and so do the pictures.
         pytest.param(page, id=page.stem, marks=[pytest.mark.slow] if page.stem in ("attention", "onnx") else [])
-        for page in sorted({block.page for block in HERE.values()})
+        for page in sorted({block.page for block in QUICK.values()})
     ],
 )
 def test_the_snippets_of_a_page_run_one_after_another(page: Path, home: Path) -> None:
-    for block in HERE.values():
+    for block in QUICK.values():
         if block.page != page:
             continue
         if block.language == "python":
             run_python(block)
         else:
-            assert [dsa(shlex.split(line)[1:]) for line in block.lines] == [0] * len(block.lines)
+            assert [run_here(line) for line in block.lines] == [0] * len(block.lines)
             assert not [name for name in LEAVES[block.name] if not (home / name).is_file()]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ELSEWHERE)
-def test_a_snippet_that_starts_processes_runs(name: str, home_with_tasks: Path) -> None:
-    run_in(home_with_tasks, ["bash", "-euc", trial(ELSEWHERE[name])])
+@pytest.mark.usefixtures("datasets_cache")
+@pytest.mark.filterwarnings("ignore:.*found in sys.modules:RuntimeWarning")  # other tests import what is run here
+@pytest.mark.parametrize("name", LONG)
+def test_a_snippet_that_trains_or_starts_processes_runs(
+    name: str, home_with_tasks: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = trial(LONG[name])
+    if "--config_file" in LONG[name].text:  # the launch file of several processes
+        run_in(home_with_tasks, ["bash", "-euc", "\n".join(lines)])
+    else:
+        monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+        monkeypatch.setenv("HF_HUB_OFFLINE", "1")  # of the processes of a grid and of a table
+        monkeypatch.setenv("ACCELERATE_USE_CPU", "true")
+        assert [run_here(line) for line in lines] == [0] * len(lines)
     assert not [path for path in LEAVES[name] if not (home_with_tasks / path).is_file()]
 
 
 @pytest.mark.slow
-def test_the_way_to_the_hub_and_back(home: Path, hub: LoopbackHub) -> None:
+@pytest.mark.usefixtures("datasets_cache")
+def test_the_way_to_the_hub_and_back(home: Path, hub: LoopbackHub, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ACCELERATE_USE_CPU", "true")
     hub.add_user("ada", "hf_token", orgs=("org",))
-    environment = hub.environment(home / "hf", "hf_token")
-    run_in(home, ["bash", "-euc", SNIPPETS["push"].text], environment)
-    assert hub.commits("org/dsa-snli")[0] == "Upload the model"
-    run_in(home, ["bash", "-euc", trial(SNIPPETS["hub"])], environment)
+    with hub.connected("hf_token"):
+        assert [run_here(line) for line in SNIPPETS["push"].lines] == [0]
+        assert hub.commits("org/dsa-snli")[0] == "Upload the model"
+        assert [run_here(line) for line in trial(SNIPPETS["hub"])] == [0, 0]
     assert hub.commits("org/dsa-snli")[0] == "End of training"
     assert hub.commits("org/dsa-small", revision="v1")[0] == "Upload the model"
     stranger = f"import sys; sys.modules['modeling_dsa'] = None\n{SNIPPETS['stranger'].text}"
+    environment = hub.environment(home / "hf", "hf_token")
     labels, vectors = run_in(home, [sys.executable, "-c", stranger], environment).splitlines()[-2:]
     assert sorted(json.loads(labels.replace("'", '"'))) == ["cooking", "sports"]
     assert vectors == "600 (1, 600)"
