@@ -12,9 +12,11 @@ from typing import Any
 import psutil
 import pytest
 from safetensors.torch import load_file
-from small_runs import SMALL_SIZES, as_arguments, read_results, same_tensors, write_pair_files
+from small_runs import SMALL_SIZES, as_arguments, read_results, run_main, same_tensors, write_pair_files
 
-pytestmark = pytest.mark.slow
+from run_glue_style.run_nli import main
+
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("datasets_cache")]
 REPOSITORY = Path(__file__).parents[3]
 SCRIPT = REPOSITORY / "run_glue_style" / "run_nli.py"
 CONFIGURATION = REPOSITORY / "configuration"
@@ -61,10 +63,9 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return os.environ | changes
 
 
-def options_of(files: dict[str, Any], folder: Path, processes: int, **changes: Any) -> list[str]:
-    """The script and its options, with the same global batch for any number of processes."""
-    batch = {"per_device_train_batch_size": GLOBAL_BATCH // processes}
-    return [str(SCRIPT), "--cpu", *as_arguments(RECIPE | files | batch | {"output_dir": folder} | changes)]
+def options_of(files: dict[str, Any], folder: Path, processes: int) -> dict[str, Any]:
+    """Options of the script, with the same global batch for any number of processes."""
+    return RECIPE | files | {"per_device_train_batch_size": GLOBAL_BATCH // processes, "output_dir": folder}
 
 
 def free_port() -> int:
@@ -74,24 +75,21 @@ def free_port() -> int:
     return port
 
 
-def start(environment: dict[str, str], *words: object) -> Process:
-    command = [sys.executable, *map(str, words)]
-    return subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True, start_new_session=True)
-
-
 def start_nodes(environment: dict[str, str], script: list[str]) -> list[Process]:
     """A launcher for each of two nodes, by the launch file for several nodes."""
     file = CONFIGURATION / "accelerate" / "several_nodes.yaml"
     launch = ["-m", "accelerate.commands.launch", "--config_file", file, "--num_processes", 2]
     launch += ["--main_process_port", free_port()]
-    return [start(environment, *launch, "--machine_rank", rank, *script) for rank in (0, 1)]
-
-
-def end(*processes: Process) -> list[str]:
-    """What processes wrote to stderr; they must succeed."""
-    written = [process.communicate(timeout=300)[1] for process in processes]
-    assert [process.returncode for process in processes] == [0] * len(processes), "\n".join(written)
-    return written
+    return [
+        subprocess.Popen(
+            [*map(str, [sys.executable, *launch, "--machine_rank", rank]), *script],
+            env=environment,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        for rank in (0, 1)
+    ]
 
 
 def weights(folder: Path) -> dict[str, Any]:
@@ -102,18 +100,10 @@ def wait_for_checkpoints(folder: Path, count: int, processes: list[Process]) -> 
     """Wait until processes have written so many."""
     seen: set[str] = set()
     while len(seen) < count:
-        assert all(process.poll() is None for process in processes), end(*processes)
+        for process in processes:
+            assert process.poll() is None, process.communicate()[1]
         seen |= {path.name for path in (folder / "checkpoints").glob("step-*")}
         time.sleep(0.02)
-
-
-@pytest.fixture(scope="module")
-def two_nodes(
-    files: dict[str, Any], environment: dict[str, str], tmp_path_factory: pytest.TempPathFactory
-) -> tuple[Path, list[str]]:
-    """Folder of a finished run on two nodes, and what each node wrote to stderr."""
-    folder: Path = tmp_path_factory.mktemp("runs") / "two"
-    return folder, end(*start_nodes(environment, options_of(files, folder, 2)))
 
 
 def assert_same_training(first: Path, second: Path) -> None:
@@ -129,26 +119,6 @@ def assert_same_training(first: Path, second: Path) -> None:
     }
     assert max(differences.values()) <= 1e-6, differences
     assert not same_tensors(saved[0]["classifier.1.weight"], saved[1]["classifier.1.weight"].zero_())
-
-
-def test_two_nodes_train_to_the_weights_of_one_process_with_the_same_global_batch(
-    tmp_path: Path, files: dict[str, Any], environment: dict[str, str], two_nodes: tuple[Path, list[str]]
-) -> None:
-    """Accumulated gradients, averaged weights, batch normalisation and an epoch's last, unequal shares included."""
-    end(start(environment, *options_of(files, tmp_path, 1)))
-    folder, written = two_nodes
-    results = read_results(folder)
-    assert results["processes"] == 2
-    assert results["steps"] == STEPS
-    assert_same_training(tmp_path, folder)
-    # Only the first node writes.
-    assert "training: 100%" in written[0]
-    assert "The model is in" in written[0]
-    assert "training" not in written[1]
-    assert "The model is in" not in written[1]
-    assert len(list(folder.rglob("*tfevents*"))) == 1
-    assert not list(folder.rglob(".*"))
-    assert not (folder / "checkpoints").exists()
 
 
 SRUN = """#!/bin/bash
@@ -178,12 +148,17 @@ def slurm(environment: dict[str, str], folder: Path) -> dict[str, str]:
     return environment | job | {"PATH": os.pathsep.join([str(folder), environment["PATH"]])}
 
 
-def test_killed_node_ends_the_other_with_an_error_and_a_slurm_job_goes_on(
-    tmp_path: Path, files: dict[str, Any], environment: dict[str, str], two_nodes: tuple[Path, list[str]]
+def test_two_nodes_one_of_which_dies_train_to_the_weights_of_one_process_with_the_same_global_batch(
+    tmp_path: Path, files: dict[str, Any], environment: dict[str, str]
 ) -> None:
-    script = [*options_of(files, tmp_path / "run", 2), "--checkpointing_steps", "1"]
+    """Accumulated gradients, averaged weights, batch normalisation and an epoch's last, unequal shares included.
+
+    The node that is left ends with an error, and a SLURM job goes on.
+    """
+    run = tmp_path / "run"
+    script = [str(SCRIPT), "--cpu", *as_arguments(options_of(files, run, 2)), "--checkpointing_steps", "1"]
     nodes = start_nodes(environment, script)
-    wait_for_checkpoints(tmp_path / "run", 3, nodes)
+    wait_for_checkpoints(run, 3, nodes)
     launcher = psutil.Process(nodes[0].pid)
     for process in [launcher, *launcher.children(recursive=True)]:
         process.kill()
@@ -191,14 +166,25 @@ def test_killed_node_ends_the_other_with_an_error_and_a_slurm_job_goes_on(
     written = nodes[1].communicate(timeout=60)[1]
     assert nodes[1].returncode == 1
     assert re.search("Connection (closed|reset) by peer", written)
-    assert not (tmp_path / "run" / "all_results.json").exists()
+    assert not (run / "all_results.json").exists()
     command = ["bash", str(CONFIGURATION / "slurm" / "train.sbatch"), *script]
     job = slurm(environment, tmp_path / "bin")
     done = subprocess.run(command, cwd=REPOSITORY, env=job, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     assert "Resuming from" in done.stderr
-    assert read_results(tmp_path / "run")["processes"] == 2
-    assert same_tensors(weights(tmp_path / "run"), weights(two_nodes[0]))
+    results = read_results(run)
+    assert results["processes"] == 2
+    assert results["steps"] == STEPS
+    one_process = tmp_path / "one"
+    assert run_main(main, "run_nli.py", options_of(files, one_process, 1), "--cpu") == 0
+    assert_same_training(one_process, run)
+    # Only the first node writes.
+    assert "training: " not in written
+    assert "training: 100%" in done.stderr
+    assert done.stderr.count("The model is in") == 1
+    assert len(list(run.rglob("*tfevents*"))) == 2  # of the job, and of the nodes before it
+    assert not list(run.rglob(".*"))
+    assert not (run / "checkpoints").exists()
 
 
 def test_slurm_job_without_a_script_says_what_is_missing(tmp_path: Path, environment: dict[str, str]) -> None:
