@@ -1,10 +1,10 @@
 """The script for distillation, from outside: texts and a teacher in, a sentence encoder out."""
 
+import os
 import re
 import signal
-import subprocess
-import sys
-import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,20 +14,21 @@ import torch
 from huggingface_hub import ModelCard
 from safetensors.torch import load_file
 from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.modules import Transformer
 from small_models import randomize, small_config
-from small_repositories import offline_environment
 from small_runs import (
     SMALL_SIZES,
-    as_arguments,
     logged_error,
     pairs,
     read_results,
     run_main,
     small_tokenizer,
 )
+from torch.nn.modules.module import register_module_forward_pre_hook
 from transformers import AutoModel
 
 from modeling_dsa import DSAModel, SentenceEncoder
+from run_glue_style.distillation import teacher_cache
 from run_glue_style.run_distillation import main
 
 pytestmark = pytest.mark.usefixtures("datasets_cache")
@@ -184,36 +185,46 @@ def test_a_mistake_is_told_in_one_sentence(
     assert not (tmp_path / "run").exists()
 
 
-@pytest.mark.slow  # the shards of a cache are large, so that texts must be many
+@contextmanager
+def a_stop_at_batch(number: int, kind: type[torch.nn.Module]) -> Iterator[None]:
+    """A SIGTERM in the batch of that number, counted from 1, that a model of that class is given."""
+    count = 0
+
+    def hook(module: torch.nn.Module, _inputs: object) -> None:
+        nonlocal count
+        if isinstance(module, kind):
+            count += 1
+            if count == number:
+                os.kill(os.getpid(), signal.SIGTERM)
+
+    before = signal.signal(signal.SIGTERM, signal.SIG_IGN)  # what the run does not handle ends no tests
+    handle = register_module_forward_pre_hook(hook)
+    try:
+        yield
+    finally:
+        handle.remove()
+        signal.signal(signal.SIGTERM, before)
+
+
 def test_a_stop_in_the_cache_or_in_training_costs_no_work_and_no_bit(
-    options: dict[str, Any], tmp_path: Path, datasets_cache: None
+    options: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    texts = tmp_path / "many.txt"
-    hypotheses = [row["hypothesis"] for row in pairs("train")]
-    texts.write_text("".join(f"{hypotheses[n % 400]} {hypotheses[n // 400]}\n" for n in range(16_500)))
-    own = {"texts": texts, "cache_dir": tmp_path / "cache", "max_train_steps": 20, "checkpointing_steps": 5}
-    given = QUICK | options | own | {"output_dir": tmp_path / "stopped"}
-    command = [sys.executable, "-m", "run_glue_style.run_distillation", *as_arguments(given)]
-    environment = offline_environment(tmp_path)
-
-    def stop_when(pattern: str) -> None:
-        with subprocess.Popen(command, env=environment, cwd=Path(__file__).parents[2]) as process:
-            while not any(tmp_path.glob(pattern)):
-                assert process.poll() is None, pattern
-                time.sleep(0.05)
-            process.send_signal(signal.SIGTERM)
-            assert process.wait() == 130
-
-    stop_when("cache/*/vectors-000000.npy")
+    monkeypatch.setattr(teacher_cache, "SHARD_ROWS", 64)  # two batches of the teacher's
+    own = options | {"cache_dir": tmp_path / "cache", "max_train_steps": 10, "checkpointing_steps": 5}
+    output = {"output_dir": tmp_path / "stopped"}
+    with a_stop_at_batch(4, Transformer):  # the teacher
+        assert run_distillation(own | output) == 130
     first = shard_times(own)
-    assert len(first) < 3
-    stop_when("stopped/checkpoints/step-5")
+    assert [path.name for path in first] == ["vectors-000000.npy"]
+    with a_stop_at_batch(7, DSAModel):  # the student
+        assert run_distillation(own | output) == 130
+    assert (tmp_path / "stopped" / "checkpoints" / "step-7").is_dir()
     shards = shard_times(own)
-    assert len(shards) == 3
+    assert len(shards) == 7
     assert first.items() <= shards.items()
-    subprocess.run(command, check=True, env=environment, cwd=Path(__file__).parents[2])
+    assert run_distillation(own | output) == 0
     assert shard_times(own) == shards
-    assert run_distillation(options | own | {"output_dir": tmp_path / "whole"}) == 0
+    assert run_distillation(own | {"output_dir": tmp_path / "whole"}) == 0
     stopped, whole = (load_file(tmp_path / name / "model.safetensors") for name in ("stopped", "whole"))
     assert stopped.keys() == whole.keys()
     assert all(torch.equal(stopped[name], whole[name]) for name in whole)
