@@ -3,8 +3,6 @@
 import json
 import random
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +18,6 @@ from run_glue_style.run_sst import main
 from run_glue_style.tasks.sst import LABEL_NAMES, SST, load_sst_files
 
 pytestmark = pytest.mark.usefixtures("datasets_cache")
-REPOSITORY = Path(__file__).parents[2]
 COUNTS = {"train": 240, "validation": 60, "test": 50}
 WIDTH = 8
 # The label of a sentence is that of the one word in it that is not neutral.
@@ -179,11 +176,11 @@ def test_number_of_classes_is_two_or_five(
     assert "--classes: invalid choice: '3' (choose from 2, 5)" in capsys.readouterr().err
 
 
-@pytest.mark.slow
-def test_help_names_the_example_and_the_options() -> None:
-    command = [sys.executable, "run_glue_style/run_sst.py", "--help"]
-    done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=True)
-    text = " ".join(done.stdout.split())
+def test_help_names_the_example_and_the_options(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        run_main(main, "run_sst.py", {}, "--help")
+    assert ended.value.code == 0
+    text = " ".join(capsys.readouterr().out.split())
     assert "accelerate launch run_glue_style/run_sst.py --setting dsa-single-sst2 --train_file train.txt" in text
     for option in ("--classes {2,5}", "--phrases", "--dataset_name", "--validation_file"):
         assert option in text

@@ -243,18 +243,22 @@ def test_an_object_store_has_whole_shards_whatever_is_killed(model: Path, tmp_pa
         service.stop()
 
 
-@pytest.mark.slow
-def test_two_processes_share_the_shards(model: Path, lines: Path, expected: Vectors, tmp_path: Path) -> None:
-    call = [str(DSA), "encode", str(lines), str(tmp_path / "a"), "--model", str(model), "--shard_size", "40"]
-    variables = [{"RANK": str(rank), "WORLD_SIZE": "2"} for rank in range(2)]
-    processes = [
-        subprocess.Popen(call, env=ENVIRONMENT | each, stderr=subprocess.PIPE, text=True) for each in variables
-    ]
-    said = [process.communicate(timeout=240)[1] for process in processes]
-    assert [process.returncode for process in processes] == [0, 0], said
-    assert "sentences/s" in said[0]
-    assert "sentences/s" not in said[1]
-    assert f"{tmp_path / 'a'} holds process 1's part of the vectors of 120 sentences" in said[1]
+def test_two_processes_share_the_shards(
+    model: Path,
+    lines: Path,
+    expected: Vectors,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """One after another: they need not know of each other. At once they run in a snippet of the site."""
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    for rank in range(2):
+        monkeypatch.setenv("RANK", str(rank))
+        assert run(lines, tmp_path / "a", "--model", model, "--shard_size", 40) == 0
+        assert ("sentences/s" in capsys.readouterr().err) == (rank == 0)
+    assert f"{tmp_path / 'a'} holds process 1's part of the vectors of 120 sentences" in caplog.messages[-1]
     assert [path.name for path in sorted((tmp_path / "a").glob("*.parquet"))] == SHARDS[:3]
     assert np.abs(vectors(tmp_path / "a") - expected).max() <= 1e-6
 
