@@ -37,6 +37,11 @@ REQUESTS: dict[str, Result] = {
     "empty inputs": {"inputs": []},
     "empty text": {"inputs": ""},
 }
+ENCODER_REQUESTS: dict[str, Result] = {
+    "vectors": {"inputs": SENTENCES},
+    "unit vectors": {"inputs": SENTENCES, "parameters": {"normalize": True}},
+    "classes": {"inputs": SENTENCES, "parameters": {"task": "text-classification"}},
+}
 NOTHING = 'ValueError: Give "inputs": a text, {"text": ..., "text_pair": ...}, or a list of either.'
 
 
@@ -45,22 +50,34 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("endpoint")
 
 
-def ask(folder: Path, saved: Saved, requests: dict[str, Result]) -> Result:
-    """The handler's tasks, and its answers by the names of the requests."""
-    environment = offline_environment(folder / "home")
-    arguments: Result = {"folder": str(saved.folder), "requests": list(requests.values())}
-    found = run_repository_client(environment, folder, answer_requests, **arguments)
-    return {"tasks": found["tasks"], **dict(zip(requests, found["answers"], strict=True))}
-
-
 @pytest.fixture(scope="module")
 def classifier(folder: Path) -> Saved:
     return save_system(folder, "nli")
 
 
 @pytest.fixture(scope="module")
-def answers(folder: Path, classifier: Saved) -> Result:
-    return ask(folder, classifier, REQUESTS)
+def encoder(folder: Path) -> Saved:
+    return save_system(folder, "encoder")
+
+
+@pytest.fixture(scope="module")
+def all_answers(folder: Path, classifier: Saved, encoder: Saved) -> dict[Path, Result]:
+    """The handlers' tasks, and their answers by the names of the requests; one process has both folders."""
+    asked = {classifier.folder: REQUESTS, encoder.folder: ENCODER_REQUESTS}
+    requests = {str(source): list(named.values()) for source, named in asked.items()}
+    found = run_repository_client(offline_environment(folder / "home"), folder, answer_requests, requests=requests)
+    return {
+        source: {
+            "tasks": found[str(source)]["tasks"],
+            **dict(zip(named, found[str(source)]["answers"], strict=True)),
+        }
+        for source, named in asked.items()
+    }
+
+
+@pytest.fixture(scope="module")
+def answers(all_answers: dict[Path, Result], classifier: Saved) -> Result:
+    return all_answers[classifier.folder]
 
 
 def check_vectors(given: Any, saved: Saved, normalize: bool = False) -> None:
@@ -203,14 +220,8 @@ def test_wrong_requests_get_a_sentence(answers: Result) -> None:
 
 
 @pytest.mark.slow
-def test_a_repository_without_classes(folder: Path) -> None:
-    encoder = save_system(folder, "encoder")
-    requests: dict[str, Result] = {
-        "vectors": {"inputs": SENTENCES},
-        "unit vectors": {"inputs": SENTENCES, "parameters": {"normalize": True}},
-        "classes": {"inputs": SENTENCES, "parameters": {"task": "text-classification"}},
-    }
-    found = ask(folder, encoder, requests)
+def test_a_repository_without_classes(all_answers: dict[Path, Result], encoder: Saved) -> None:
+    found = all_answers[encoder.folder]
     assert found["tasks"] == ["sentence-embedding"]
     check_vectors(found["vectors"], encoder)
     check_vectors(found["unit vectors"], encoder, normalize=True)

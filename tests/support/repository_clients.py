@@ -175,7 +175,12 @@ def publish(nli: str, encoder: str, folder: str, token: str) -> Result:
     return {"before": before, "after": outputs_of(model, tokenizer)}
 
 
-def answer_requests(folder: str, requests: list[Result]) -> Result:
+def answer_requests(requests: dict[str, list[Result]]) -> Result:
+    """Answer requests to each of some folders."""
+    return {folder: _answers_of(folder, asked) for folder, asked in requests.items()}
+
+
+def _answers_of(folder: str, requests: list[Result]) -> Result:
     """Answer requests as an Inference Endpoint does, which imports `handler.py` and gives it its folder."""
     spec = importlib.util.spec_from_file_location("handler", Path(folder) / "handler.py")
     assert spec is not None
