@@ -3,7 +3,6 @@
 import gzip
 import json
 import logging
-import os
 import signal
 import subprocess
 import sys
@@ -47,10 +46,9 @@ def command(tmp_path: Path) -> list[str]:
     return [*as_arguments(options), "--cpu", *as_arguments({**SMALL_SIZES, "report_to": "none"})]
 
 
-def start(tmp_path: Path, *words: str) -> "subprocess.Popen[str]":
-    environment = os.environ | {"HF_DATASETS_CACHE": str(tmp_path / "cache"), "HF_HUB_OFFLINE": "1"}
+def start(*words: str) -> "subprocess.Popen[str]":
     line = [sys.executable, "-m", "run_glue_style.reproduce", *words]
-    return subprocess.Popen(line, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    return subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 def error(caplog: pytest.LogCaptureFixture) -> str:
@@ -63,12 +61,18 @@ def error(caplog: pytest.LogCaptureFixture) -> str:
 
 @pytest.mark.slow
 def test_interrupted_table_goes_on_and_is_not_made_twice(
-    tmp_path: Path, command: list[str], caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path,
+    command: list[str],
+    caplog: pytest.LogCaptureFixture,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setenv("HF_DATASETS_CACHE", str(tmp_path / "cache"))  # of the processes that train
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     words = [*command, "--quick", "--max_train_steps", "400", "--checkpointing_steps", "20", "--num_train_epochs", "99"]
     folder = tmp_path / "runs-quick"
     run = folder / "dsa-single-snli" / "seed-0"
-    process = start(tmp_path, *words)
+    process = start(*words)
     while not list(run.glob("checkpoints/step-*")):
         assert process.poll() is None, process.communicate()[1]
         time.sleep(0.02)
@@ -80,9 +84,8 @@ def test_interrupted_table_goes_on_and_is_not_made_twice(
     assert "Traceback" not in written
     assert not (folder / "table.md").exists()
 
-    process = start(tmp_path, *words)
-    printed, written = process.communicate()
-    assert process.returncode == 0, written
+    assert main(words) == 0
+    printed, written = capfd.readouterr()
     assert "Resuming from" in written
     record = run.with_suffix(".json")
     all_results = json.loads((run / "all_results.json").read_text("utf-8"))
@@ -108,7 +111,7 @@ def test_interrupted_table_goes_on_and_is_not_made_twice(
     for made in (False, True):
         assert record.is_file() == made
         assert main(words) == 0  # nothing trains: the figures are those of before
-        assert capsys.readouterr().out.removesuffix("\n") == table
+        assert capfd.readouterr().out.removesuffix("\n") == table
     assert record.stat().st_mtime_ns > before
     assert main([*words, "--learning_rate", "0.1"]) == 2
     assert f"{record} is a run with other options" in error(caplog)
