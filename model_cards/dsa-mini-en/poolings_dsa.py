@@ -1,5 +1,6 @@
 """Poolings: packed encoded tokens in, one vector a sentence out. `POOLINGS` maps `config.pooling` to its class."""
 
+from collections.abc import Sequence
 from typing import cast
 
 import torch
@@ -97,15 +98,32 @@ class DynamicSelfAttention(ProjectedPooling):
         attentions = [torch.cat(weights) for weights in zip(*(weights for _, weights in parts), strict=True)]
         return Pooled(vectors.flatten(1).to(tokens.dtype)[None], attentions, packing)
 
+    def weight_vectors(self, tokens: Tensor, attentions: Sequence[Tensor], packing: Packing) -> list[Tensor]:
+        """The vectors z_j of each iteration (Algorithm 1, line 6), of which the last are the sentence's.
+
+        Args:
+            tokens: What `forward` was given. (N, d_c)
+            attentions: The weights that it gave. Each (heads, N)
+            packing: What it was given.
+
+        Returns:
+            (U, heads, d_o) for each iteration.
+        """
+        values = self._project(tokens, slice(None))  # (heads, N, d_o)
+        return [packing.weighted_sum(weights, values).tanh().transpose(0, 1) for weights in attentions]
+
     def _attend(self, tokens: Tensor, packing: Packing, channels: slice) -> tuple[Tensor, list[Tensor]]:
         """(N, d_c) -> vectors of the heads that have these channels, (U, heads, d_o), and their weights."""
+        return dynamic_routing(self._project(tokens, channels), packing, self.iterations, self.scale)
+
+    def _project(self, tokens: Tensor, channels: slice) -> Tensor:
+        """x_hat_{j|i} of the heads that have these channels (Eq. 6). (N, d_c) -> (heads, N, d_o)"""
 
         def project(block: slice) -> Tensor:
             return F.leaky_relu(self.projection(tokens[block], channels), self.negative_slope)
 
         values = in_blocks(project, tokens)  # (N, heads * d_o)
-        values = values.unflatten(1, (-1, self.head_size)).transpose(0, 1).contiguous()  # (heads, N, d_o)
-        return dynamic_routing(at_least_float32(values), packing, self.iterations, self.scale)
+        return at_least_float32(values.unflatten(1, (-1, self.head_size)).transpose(0, 1).contiguous())
 
 
 class StaticSelfAttention(ProjectedPooling):

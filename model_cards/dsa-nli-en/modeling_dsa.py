@@ -23,7 +23,7 @@ from .loading_dsa import refuse_missing_weights, refuse_nonfinite_weights, refus
 from .packing_dsa import Packing, pack, split_pairs
 from .pair_features_dsa import PairFeatures
 from .pooled_dsa import Pooled
-from .poolings_dsa import POOLINGS
+from .poolings_dsa import POOLINGS, DynamicSelfAttention
 from .reinforced_dsa import policy_loss
 from .repository_dsa import automatic_classes, write_repository_files
 from .shortcut_dsa import WordShortcut
@@ -76,6 +76,8 @@ class DSAModelOutput(ModelOutput):
         choice_log_probability: In training with labels, for reinforced self-attention: log p of what hard attention
             chose of each sentence. (batch, 1 or 2)
         chosen_share: The same: what it took of each sentence, from 0 to 1. (batch, 1 or 2)
+        weight_vectors: When asked, of dynamic self-attention: the dynamic weight vectors z_j, one tensor for each
+            routing iteration. Each (batch, 1 or 2, heads, d_o)
     """
 
     last_hidden_state: Tensor | None = None
@@ -90,6 +92,7 @@ class DSAModelOutput(ModelOutput):
     attention_penalty: Tensor | None = None
     choice_log_probability: Tensor | None = None
     chosen_share: Tensor | None = None
+    weight_vectors: tuple[Tensor, ...] | None = None
 
 
 @dataclass
@@ -273,6 +276,13 @@ class DSAPreTrainedModel(PreTrainedModel):
         self.unfold_embeddings()
         return super().load_state_dict(*args, **kwargs)
 
+    if not hasattr(PreTrainedModel, "activation_checkpointing_enable"):  # transformers 4.57
+
+        def gradient_checkpointing_enable(self, gradient_checkpointing_kwargs: Any = None, **kwargs: Any) -> Any:
+            """As in transformers 5, without reentrance, which trains nothing behind frozen word vectors."""
+            given = {"use_reentrant": False} | (gradient_checkpointing_kwargs or {})
+            return super().gradient_checkpointing_enable(given, **kwargs)
+
     def apply_freezing(self) -> None:
         """Make the word table trainable or not, as `config.freeze_embeddings` says."""
         self.get_input_embeddings().requires_grad_(not self.config.freeze_embeddings)
@@ -335,6 +345,7 @@ class DSAModel(DSAPreTrainedModel):
         output_attentions: bool | None = None,
         output_hidden_states: bool | None = None,
         output_tokens: bool = True,
+        output_weight_vectors: bool = False,
         **_: Any,
     ) -> DSAModelOutput:
         """Encode the sentences of a batch. Each is encoded as if it were alone.
@@ -350,13 +361,15 @@ class DSAModel(DSAPreTrainedModel):
             output_attentions: Also return the attention weights.
             output_hidden_states: Also return all layers' tokens.
             output_tokens: Return `last_hidden_state`; without it nothing is as large as the padded batch.
+            output_weight_vectors: Also return the vectors z of each iteration, of dynamic self-attention (Figure 2).
             **_: Taken for transformers' sake and not used.
 
         Returns:
             [`DSAModelOutput`]
 
         Raises:
-            ValueError: Not exactly one of `input_ids` and `inputs_embeds` is given.
+            ValueError: Not exactly one of `input_ids` and `inputs_embeds` is given, or weight vectors are asked of
+                another pooling.
         """
         if output_attentions is None:
             output_attentions = bool(self.config.output_attentions)
@@ -381,7 +394,18 @@ class DSAModel(DSAPreTrainedModel):
         hidden_states = None
         if output_hidden_states:
             hidden_states = tuple(packing.unpack_tokens(hidden) for hidden in (*states, encoded))
-        return _lay_out(pooled, samples, last_hidden_state, hidden_states, output_attentions)
+        outputs = _lay_out(pooled, samples, last_hidden_state, hidden_states, output_attentions)
+        if output_weight_vectors:
+            outputs.weight_vectors = self._weight_vectors(encoded, pooled)
+        return outputs
+
+    def _weight_vectors(self, encoded: Tensor, pooled: Pooled) -> tuple[Tensor, ...]:
+        """The vectors z of each iteration by example, each (batch, 1 or 2, heads, d_o)."""
+        if not isinstance(self.pooling, DynamicSelfAttention):
+            raise ValueError(f"Pooling '{self.config.pooling}' has no dynamic weight vectors: only 'dynamic' has.")
+        packing = pooled.packing
+        found = self.pooling.weight_vectors(encoded, pooled.attentions, packing)  # each (U, heads, d_o)
+        return tuple(packing.unpack_sentences(of.flatten(1)).unflatten(2, of.shape[1:]) for of in found)
 
     def _pack(
         self,
@@ -430,6 +454,11 @@ class DSAModel(DSAPreTrainedModel):
     ) -> tuple[Tensor, list[Tensor]]:
         """The encoded tokens, (N, d_c), and when asked the word vectors and the intermediate hidden states."""
         if inputs_embeds is None:
+            if getattr(self.embed_tokens, "neftune_noise_alpha", None) is not None:
+                raise ValueError(
+                    "neftune_noise_alpha takes word vectors with padding, and these have none: leave it out; "
+                    "config.embedding_dropout and config.token_dropout are such noise."
+                )
             embedded = self.embed_tokens(cast(Tensor, input_ids).flatten()[index])  # (N, d_0)
         else:
             embedded = inputs_embeds.flatten(0, 1)[index]  # (N, d_0)
@@ -565,9 +594,16 @@ class ClassifierLayer(nn.Linear):
         """(batch, input_size) -> (batch, output_size)"""
         if self.folded_weight is not None and not torch.is_grad_enabled():
             return F.leaky_relu(F.linear(input, self.folded_weight, self.folded_bias), self.negative_slope)
-        features = input if self.norm is None else self.norm(input)
+        features = input if self.norm is None else self._normalize(self.norm, input)
         features = dropout(features, self.dropout_rate, self.training)
         return F.leaky_relu(super().forward(features), self.negative_slope)
+
+    def _normalize(self, norm: nn.BatchNorm1d, input: Tensor) -> Tensor:
+        """(batch, input_size) -> the same; one example alone, which has no spread, by the running statistics."""
+        if norm.training and len(input) == 1 and type(norm) is nn.BatchNorm1d:
+            mean, variance = cast(Tensor, norm.running_mean), cast(Tensor, norm.running_var)
+            return F.batch_norm(input, mean, variance, norm.weight, norm.bias, eps=norm.eps)
+        return cast(Tensor, norm(input))
 
 
 class HighwayLayer(ClassifierLayer):
@@ -651,6 +687,11 @@ class DSAForSequenceClassification(DSAPreTrainedModel):
         loss = reconstruction_loss = None
         if labels is not None:
             loss, reconstruction_loss = self._loss(labels, logits, sampled_logits, outputs, kwargs)
+        elif self.training and any(term is not None for term in _own_terms(outputs)):
+            logger.warning_once(
+                f"The loss of pooling '{self.config.pooling}' has terms of its own, which the model adds where it gets "
+                "the labels: it got none, as with label_smoothing_factor, so these terms are not trained."
+            )
         return DSAClassifierOutput(
             loss=loss,
             logits=logits,
@@ -675,8 +716,7 @@ class DSAForSequenceClassification(DSAPreTrainedModel):
         if outputs.kl is not None:  # E_q[log p(y|z)], and not the logarithm of a mean
             labels, scored = labels.repeat(sampled_logits.shape[0]), sampled_logits.flatten(0, 1)
         loss: Tensor = self.loss_function(labels=labels, pooled_logits=scored, config=self.config, **options)
-        terms = (outputs.kl, outputs.attention_penalty, outputs.choice_log_probability)
-        reconstruction_loss = loss if any(term is not None for term in terms) else None
+        reconstruction_loss = loss if any(term is not None for term in _own_terms(outputs)) else None
         if outputs.kl is not None:
             loss = loss + cast(Tensor, outputs.kl_weight) * outputs.kl.mean()
         if outputs.attention_penalty is not None:
@@ -742,6 +782,11 @@ class DSAForSequenceClassification(DSAPreTrainedModel):
         logits: Tensor = self.classifier(features)  # (samples * batch, num_labels)
         by_sample: Tensor = logits.unflatten(0, (vectors.shape[0], -1))  # (samples, batch, num_labels)
         return by_sample
+
+
+def _own_terms(outputs: DSAModelOutput) -> tuple[Tensor | None, ...]:
+    """What the loss has beside that of the labels."""
+    return outputs.kl, outputs.attention_penalty, outputs.choice_log_probability
 
 
 def _mean_prediction(sampled_logits: Tensor) -> tuple[Tensor, Tensor | None]:

@@ -5,7 +5,7 @@ It needs no torch. It goes to the Hub with the model, whose pipeline uses it the
 
 import itertools
 import operator
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -256,6 +256,9 @@ def encode_sentences(
     """
     if dtype not in DTYPES:
         raise ValueError(f"There are no vectors of dtype {dtype!r}: give one of {', '.join(DTYPES)}.")
+    # Iterating gives the keys of the first, the columns of a table, and a set's strings in any order.
+    if isinstance(sentences, Mapping | Set) or hasattr(sentences, "columns"):
+        raise ValueError(f"Sentences are a string or a list of them, got a {type(sentences).__name__}.")
     try:
         texts = [sentences] if isinstance(sentences, str) else list(sentences)
     except TypeError as error:

@@ -51,4 +51,5 @@ def write_repository_files(folder: Path) -> None:
     for path in {model_file, *map(Path, get_relative_import_files(model_file))}:
         shutil.copyfile(path, folder / path.name)
     for name, content in _SENTENCE_TRANSFORMERS.items():
-        (folder / name).write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+        if not (folder / name).exists():  # sentence-transformers writes its prompts and modules first
+            (folder / name).write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")

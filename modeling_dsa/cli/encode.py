@@ -75,6 +75,8 @@ def run(arguments: argparse.Namespace) -> int:
     from modeling_dsa.encoding.encoder import SentenceEncoder
     from modeling_dsa.encoding.sources import open_sentences
 
+    if arguments.output == "-":
+        raise ValueError("Vectors go to a .npy file or to a folder, and not to standard output: give its name.")
     output = parse_path(arguments.output)
     if output.suffix == ".npy" and arguments.shard_size is not None:
         raise ValueError(f"{output} is one file: leave --shard_size out, or give a folder.")
@@ -97,7 +99,8 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         rows = encode_bulk(encoder, source, output, options, process)
     except KeyboardInterrupt:
-        stays = "nothing was written" if output.suffix == ".npy" else "the same command resumes after the last shard"
+        again = "the same command" + (" without --overwrite" if arguments.overwrite else "")
+        stays = "nothing was written" if output.suffix == ".npy" else f"{again} resumes after the last shard"
         logger.error(f"Stopped; {stays}.")
         return 130
     part = f"process {process.rank}'s part of the " if process.count > 1 else "the "

@@ -85,6 +85,10 @@ def run(arguments: argparse.Namespace) -> int:
     """
     if not (arguments.similarity or arguments.probe or arguments.labelled):
         raise ValueError("There is nothing to evaluate: give files with --similarity, --probe or --labelled.")
+    if arguments.score_column and not arguments.similarity:
+        raise ValueError("--score_column names a column of --similarity: leave it out, or give that too.")
+    if arguments.label_column and not arguments.probe and not arguments.labelled:
+        raise ValueError("--label_column names a column of --probe or --labelled: leave it out, or give one of them.")
     if any(len(files) > 3 for files in arguments.probe):
         raise ValueError("--probe takes up to three files, TRAIN VALIDATION TEST: give it once for each task.")
     for files in arguments.probe:
@@ -99,6 +103,7 @@ def run(arguments: argparse.Namespace) -> int:
     from modeling_dsa.files.hashing import hash_weights
 
     folder: Path = arguments.output
+    folder.mkdir(parents=True, exist_ok=True)
     old_card = None
     if arguments.card:
         folder = Path(arguments.model)

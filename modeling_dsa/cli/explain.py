@@ -73,9 +73,7 @@ def _add_options_of_files(parser: argparse.ArgumentParser) -> None:
         help="Sentences, each with a label or none: show their dynamic weight vectors in the plane, by label, routing "
         "iteration and head. It needs --output.",
     )
-    parser.add_argument(
-        "--method", choices=("pca", "t-sne"), default="pca", help="How --vectors projects; default: %(default)s."
-    )
+    parser.add_argument("--method", choices=("pca", "t-sne"), help="How --vectors projects; default: pca.")
     parser.add_argument(
         "--text_column", nargs="+", default=[], metavar="NAME", help="One or two columns of FILE; default: found."
     )
@@ -117,8 +115,9 @@ def run(arguments: argparse.Namespace) -> int:
     arguments.examples = arguments.examples or EXAMPLES
     if arguments.word_classes and given != ["heads"]:
         raise ValueError("--word_classes goes with --heads.")
-    if arguments.label_column and given != ["vectors"]:
-        raise ValueError("--label_column goes with --vectors.")
+    for name in ("label_column", "method"):
+        if getattr(arguments, name) and given != ["vectors"]:
+            raise ValueError(f"--{name} goes with --vectors.")
     explain_by = {
         "text": _explain_text,
         "faithfulness": _measure_faithfulness,
@@ -233,7 +232,7 @@ def _show_vectors(arguments: argparse.Namespace) -> int:
     _check_extensions(arguments.output, EXTENSIONS)
     sentences = read_sentences(arguments.vectors, arguments.text_column, arguments.label_column, arguments.examples)
     model, tokenizer = load_model_and_tokenizer(arguments.model)
-    projection = project(sentences, weight_vectors(model, tokenizer, sentences.texts), arguments.method)
+    projection = project(sentences, weight_vectors(model, tokenizer, sentences.texts), arguments.method or "pca")
     for path in arguments.output:
         write_projection(projection, last_part(arguments.model), path)
         logger.info(f"The vectors are in {path}.")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from modeling_dsa.files.loading import load_part
 from modeling_dsa.files.model_files import replaced_model
-from modeling_dsa.files.model_folder import read_config
+from modeling_dsa.files.model_folder import holds_model, read_config
 from modeling_dsa.files.text_files import read_texts
 
 from .numbers import positive_number, whole_number
@@ -111,6 +111,8 @@ def run(arguments: argparse.Namespace) -> int:
         raise ValueError(f"{output} is a file: give the path of a folder to write.")
     if output.is_dir() and any(output.iterdir()) and not arguments.overwrite:
         raise ValueError(f"{output} is not empty: give --overwrite to replace the model in it, or another folder.")
+    if output.is_dir() and any(output.iterdir()) and not holds_model(output):
+        raise ValueError(f"{output} is not empty and holds no model to replace: give another folder.")
     config = _config_for(arguments.head, arguments.config)
     tokenizer, vectors = _vocabulary(arguments, config.embedding_size)
     model_class = getattr(modeling_dsa, HEADS[arguments.head])

@@ -40,13 +40,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = _parser().parse_args(argv)
     arguments.command = shlex.join(["dsa", *argv])
 
-    from transformers.utils import logging as transformers_logging
-
-    transformers_logging.disable_progress_bar()
     run: Callable[[argparse.Namespace], int] = arguments.run
     for package in {"modeling_dsa", run.__module__.partition(".")[0]}:
         logging.getLogger(package).setLevel(logging.INFO)
     try:
+        from transformers.utils import logging as transformers_logging  # takes seconds, in which one may stop it
+
+        transformers_logging.disable_progress_bar()
         refuse_undecoded(argv)
         check_standard_output()
         return run(arguments)

@@ -32,6 +32,8 @@ def run(arguments: argparse.Namespace) -> int:
     with optional_packages("Writing ONNX files", "onnx", "onnx", "onnxruntime", "onnxscript"):
         from modeling_dsa.onnx.export import export_onnx
     folder: Path = arguments.folder
+    if not folder.is_dir():
+        raise ValueError(f"{folder} is no folder here: download the model first (hf download), or save it.")
     output = folder / "onnx"
     old = sorted(output.glob("*.onnx"))
     if old and not arguments.overwrite:

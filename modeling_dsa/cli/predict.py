@@ -101,6 +101,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _output_format(output: Path | None, chosen: str | None) -> str:
     by_extension = None if output is None else output.suffix.lower().removeprefix(".")
+    if output == Path("-"):
+        raise ValueError("Without --output the answers go to standard output: leave it out.")
     if output is not None and output.is_dir():
         raise ValueError(f"{output} is a folder: give the name of a file.")
     if by_extension == "gz" or (by_extension and chosen is None and by_extension not in FORMATS):
@@ -148,10 +150,14 @@ def _nearest_label(source: str, labels: list[str], template: str) -> "Callable[[
     """What gives the labels whose descriptions are nearest to texts."""
     from modeling_dsa.encoding.encoder import SentenceEncoder
     from modeling_dsa.prediction.answers import answers
+    from modeling_dsa.text.unknown_texts import unknown_texts
     from modeling_dsa.zero_shot_dsa import describe_labels, label_probabilities
 
     descriptions = describe_labels(labels, template)
     encoder = SentenceEncoder.from_pretrained(source)
+    unknown = unknown_texts(encoder.tokenizer, descriptions)
+    if unknown:
+        raise ValueError(f"{source} knows no word of the label {labels[unknown[0]]!r:.80}: give other words for it.")
     described = encoder.encode(descriptions)  # (labels, width)
 
     def predict(texts: "Sequence[Text]") -> "list[Answer]":

@@ -2,12 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias, cast
+from typing import Literal, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
 import torch
-import torch.nn.functional as F
 from sklearn.decomposition import PCA
 from sklearn.manifold import TSNE
 from transformers import PreTrainedTokenizerBase
@@ -62,7 +61,6 @@ def weight_vectors(model: DSAPreTrainedModel, tokenizer: PreTrainedTokenizerBase
     """
     base = cast(DSAModel, model.eval().base_model)
     config = base.config
-    pooling: Any = base.pooling
     is_routed = POOLINGS[config.pooling].is_routed
     shape = (1, 1, config.sentence_embedding_size)
     if is_routed:
@@ -72,14 +70,11 @@ def weight_vectors(model: DSAPreTrainedModel, tokenizer: PreTrainedTokenizerBase
     def vectors(batch: Batch) -> Vectors:
         ids, mask = (torch.from_numpy(array) for array in (batch.input_ids, batch.attention_mask))
         with without_samples():
-            outputs = base(ids, attention_mask=mask.long(), output_attentions=True)
+            outputs = base(ids, attention_mask=mask.long(), output_tokens=False, output_weight_vectors=is_routed)
         if not is_routed:
             return cast(Vectors, outputs.pooler_output.numpy())
-        tokens = outputs.last_hidden_state  # (batch, tokens, d_c)
-        projected = F.leaky_relu(pooling.projection(tokens.flatten(0, 1)), pooling.negative_slope)
-        values = projected.view(*tokens.shape[:2], pooling.heads, pooling.head_size)  # (batch, tokens, heads, d_o)
-        sums = [torch.einsum("bht,bthd->bhd", weights, values).tanh() for weights in outputs.attentions]
-        return cast(Vectors, torch.stack(sums, 1).flatten(1).numpy())
+        first = [of_iteration[:, 0] for of_iteration in outputs.weight_vectors]  # (batch, heads, d_o) each
+        return cast(Vectors, torch.stack(first, 1).flatten(1).numpy())
 
     of_texts = TextTokenizer(tokenizer.backend_tokenizer)
     return compute_in_batches(of_texts, sentences, vectors, int(np.prod(shape))).reshape(-1, *shape)

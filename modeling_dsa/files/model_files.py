@@ -1,5 +1,6 @@
 """A new model in the folder of an old one: what belongs to the old one goes."""
 
+import json
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -7,6 +8,7 @@ from pathlib import Path
 
 from safetensors import SafetensorError
 
+from .model_folder import CONFIG, MODEL_TYPE
 from .replacing import filled_folder
 
 _RESULTS = "all_results.json"
@@ -24,7 +26,8 @@ def replaced_model(folder: Path) -> Iterator[Path]:
     """A fresh folder beside `folder` to save a model into; at the end of the block the model moves to `folder`.
 
     What an older model left there goes: ONNX files, card, picture, results, weights and code under other names. Files
-    that belong to no model stay. Where the block fails, `folder` stays as it was.
+    that belong to no model stay, and where the folder holds none all do. Where the block fails, `folder` stays as it
+    was.
     """
     with filled_folder(folder, last=_RESULTS) as beside:  # results tell that a run is complete
         try:
@@ -32,8 +35,16 @@ def replaced_model(folder: Path) -> Iterator[Path]:
         except SafetensorError as error:  # of a full disk, which names no file
             raise OSError(f"{folder} cannot be written: {error}") from error
         # Before the new files come: a process that is killed in between leaves the old model, and no wrong card.
-        for path in {path for pattern in _OF_ONE_MODEL for path in folder.glob(pattern)}:
+        for path in {path for pattern in _OF_ONE_MODEL for path in folder.glob(pattern)} if _held_model(folder) else ():
             if path.is_dir() and not path.is_symlink():
                 shutil.rmtree(path)
             elif not (beside / path.name).exists():
                 path.unlink()
+
+
+def _held_model(folder: Path) -> bool:
+    """Whether a model was there, be it whole or not."""
+    try:
+        return bool(json.loads((folder / CONFIG).read_bytes())["model_type"] == MODEL_TYPE)
+    except (OSError, ValueError, RecursionError, TypeError, KeyError):
+        return False

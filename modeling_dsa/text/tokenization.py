@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from tokenizers import AddedToken, Tokenizer, models, processors
-from transformers import TokenizersBackend
+from transformers import PreTrainedTokenizerBase, TokenizersBackend
 
 from .word_rules import latin_characters, normalizer, pre_tokenizer
 
@@ -27,6 +27,13 @@ class WordTokenizer(TokenizersBackend):
 
 # `save_pretrained` writes this name to tokenizer_config.json, and transformers 4 knows no TokenizersBackend.
 WordTokenizer.__name__ = "PreTrainedTokenizerFast"
+
+
+def portable(tokenizer: PreTrainedTokenizerBase) -> PreTrainedTokenizerBase:
+    """A tokenizer that `AutoTokenizer` has loaded, as one that saves itself under that name again."""
+    if type(tokenizer) is TokenizersBackend:
+        tokenizer.__class__ = WordTokenizer
+    return tokenizer
 
 
 def build_tokenizer(words: Iterable[str], *, lowercase: bool, pieces: Iterable[str] = ()) -> WordTokenizer:

@@ -47,6 +47,12 @@ def test_its_code_is_that_of_the_package(folder: Path, tmp_path: Path) -> None:
     assert {path.name for path in folder.glob("*.py")} == of_package & {path.name for path in tmp_path.iterdir()}
 
 
+@pytest.mark.parametrize("folder", SHIPPED, ids=[folder.name for folder in SHIPPED])
+def test_its_tokenizer_has_a_name_that_transformers_4_knows(folder: Path) -> None:
+    config = json.loads((folder / "tokenizer_config.json").read_text("utf-8"))
+    assert config["tokenizer_class"] == "PreTrainedTokenizerFast"
+
+
 def test_its_config_is_that_of_its_setting(results: dict[str, Any]) -> None:
     config = json.loads((FOLDER / "config.json").read_text("utf-8"))
     setting = json.loads((setting_folder(results["setting"]) / "config.json").read_text("utf-8"))

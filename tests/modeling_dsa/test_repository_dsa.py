@@ -30,6 +30,7 @@ from transformers.dynamic_module_utils import get_relative_imports
 
 import modeling_dsa
 from modeling_dsa import DSAForSequenceClassification, DSAModel
+from modeling_dsa.repository_dsa import write_repository_files
 
 PACKAGE = Path(modeling_dsa.__file__).parent
 CODE = {path.name for path in PACKAGE.glob("*_dsa.py")} | {"handler.py"}
@@ -103,6 +104,14 @@ def as_shares(answers: list[list[Result]]) -> list[dict[str, float]]:
 def test_files_of_a_repository(saved: dict[str, Saved], name: str) -> None:
     files = {path.name for path in saved[name].folder.iterdir()}
     assert files == {"config.json", "model.safetensors"} | CODE | SENTENCE_TRANSFORMERS | TOKENIZER
+
+
+def test_what_sentence_transformers_wrote_stays(tmp_path: Path) -> None:
+    """Its own `save` writes prompts and modules before it saves the model."""
+    (tmp_path / "modules.json").write_text("of the user")
+    write_repository_files(tmp_path)
+    assert (tmp_path / "modules.json").read_text() == "of the user"
+    assert (tmp_path / "config_sentence_transformers.json").is_file()
 
 
 def test_code_is_the_packages(saved: dict[str, Saved]) -> None:

@@ -113,6 +113,26 @@ def losses_of(trainer: Any) -> list[float]:
     return [entry["loss"] for entry in trainer.state.log_history if "loss" in entry]
 
 
+def test_a_last_batch_of_one_example_is_trained(tmp_path: Path) -> None:
+    """It has no spread to normalise by."""
+    trainer = trainer_of(SYSTEMS["pairs"], tmp_path, per_device_train_batch_size=11, num_train_epochs=1)
+    trainer.train()
+    assert trainer.state.global_step == 10
+    assert np.isfinite(losses_of(trainer)).all()
+
+
+def test_a_loss_without_the_models_own_terms_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    penalised = SYSTEMS["pairs, structured"] | {"attention_penalty": 0.3}
+    trainer = trainer_of(penalised, tmp_path, max_steps=1, label_smoothing_factor=0.1)
+    trainer.train()
+    assert "The loss of pooling 'structured' has terms of its own" in caplog.text
+
+
+def test_noise_that_cannot_be_added_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="neftune_noise_alpha takes word vectors with padding"):
+        trainer_of(SYSTEMS["pairs"], tmp_path, max_steps=1, neftune_noise_alpha=5).train()
+
+
 # Train, evaluate, predict
 
 

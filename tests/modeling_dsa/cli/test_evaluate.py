@@ -93,7 +93,7 @@ def test_any_sentence_transformers_model_is_compared_by_the_same_code(folder: Pa
 
 def test_card_keeps_what_it_holds(folder: Path, tmp_path: Path) -> None:
     model = shutil.copytree(folder / "nli", tmp_path / "model")
-    shutil.copyfile(Path("model_cards/dsa-snli/README.md"), model / "README.md")
+    shutil.copyfile(Path("model_cards/cards/dsa-multiple-snli.md"), model / "README.md")
     before = ModelCard.load(model / "README.md")
     old_text, old_figures = before.text, before.data.eval_results
     other = shutil.copyfile(folder / "scores.tsv", tmp_path / "other.tsv")
@@ -124,6 +124,8 @@ def test_card_keeps_what_it_holds(folder: Path, tmp_path: Path) -> None:
         (["--probe", "a", "b", "c", "d"], "--probe takes up to three files"),
         (["--probe", "a.csv", "./a.csv"], "--probe has a.csv twice"),
         (["--similarity", "no.csv"], "There is no file no.csv"),
+        (["--similarity", "no.csv", "--label_column", "a"], "--label_column names a column of --probe or --labelled"),
+        (["--probe", "no.csv", "--score_column", "a"], "--score_column names a column of --similarity"),
         (["--similarity", "scores.tsv", "--card"], "has no README.md"),
         (["--labelled", "scores.tsv"], "the label '3' is unknown; it must be one of entailment"),
     ],

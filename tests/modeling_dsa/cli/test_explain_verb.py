@@ -109,6 +109,7 @@ def test_profiles_of_heads_are_shown(models: Path, tmp_path: Path, capsys: pytes
         (["A", "b", "--examples", "3"], "--examples counts rows of a file: leave it out for a text."),
         (["A", "b", "--word_classes", "en"], "--word_classes goes with --heads."),
         (["A", "b", "--label_column", "c"], "--label_column goes with --vectors."),
+        (["A", "b", "--method", "t-sne"], "--method goes with --vectors."),
         (["--vectors", "no.tsv"], "Say with --output where the vectors go"),
         (
             ["--vectors", "no.tsv", "--output", "a.json"],

@@ -176,6 +176,10 @@ def test_folder_in_use_is_only_overwritten_when_asked(
     output = tmp_path / "a"
     output.mkdir()  # an empty folder is fine
     assert init(output, inputs) == 0
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "README.md").write_text("mine")
+    assert init(tmp_path / "mine", inputs, "--overwrite") == 2
+    assert "mine is not empty and holds no model to replace" in caplog.messages[-1]
     (output / "notes.txt").write_text("mine")
     before = contents(output)
     (output / "onnx").mkdir()

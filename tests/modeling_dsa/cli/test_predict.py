@@ -216,6 +216,7 @@ def test_mistakes_are_one_sentence_and_leave_nothing(
         ("vsam", [tmp_path], f"{tmp_path} "),
         ("encoder", ["a"], "encoder holds an encoder without a classifier: train one, give --labels"),
         ("encoder", ["a", "--labels", "b", "b "], "The labels must be two or more different texts, not 'b', 'b '."),
+        ("encoder", ["a", "--labels", "\u4e2d", "b"], "encoder knows no word of the label '\u4e2d': give other words"),
         ("encoder", ["a", "--labels", "b"], "The labels must be two or more different texts, not 'b'."),
         ("encoder", ["a", "--labels", "b", "c", "--template", "d"], "The template 'd' has no {}"),
         ("nli", ["a", "b", "--template", "{}"], "--template describes labels: give --labels too."),

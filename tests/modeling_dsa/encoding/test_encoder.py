@@ -154,6 +154,8 @@ def test_mistakes_are_clear(tmp_path: Path) -> None:
     encoder = small_encoder()
     with pytest.raises(ValueError, match="The sentence at index 1 is None, which is no string"):
         encoder.encode(["a", None])  # type: ignore[list-item]
+    with pytest.raises(ValueError, match="Sentences are a string or a list of them, got a dict"):
+        encoder.encode({"text": "a"})  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="Sentences are a string or several of them, got None"):
         encoder.encode(None)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="no vectors of dtype 'int4': give one of float32, float16, int8"):

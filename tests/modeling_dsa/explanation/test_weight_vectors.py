@@ -40,8 +40,16 @@ def test_vectors_are_those_of_the_model_in_every_iteration() -> None:
             first = model.dsa(**batch).pooler_output[0]
             pooling.iterations = 2
         np.testing.assert_allclose(vectors.reshape(2, -1), np.stack([first, last]), atol=1e-6)
+    pair = tokenizer("a man is asleep .", "two dogs", return_tensors="pt")
+    with torch.no_grad():
+        outputs = model.dsa(**pair, output_weight_vectors=True)
+    assert [of_iteration.shape for of_iteration in outputs.weight_vectors] == [(1, 2, 3, 4)] * 2
+    torch.testing.assert_close(outputs.weight_vectors[-1][:, 0].flatten(1), outputs.pooler_output)
+    torch.testing.assert_close(outputs.weight_vectors[-1][:, 1].flatten(1), outputs.second_pooler_output)
     static = randomize(DSAModel(small_config(vocab_size=len(tokenizer), pooling="static", num_attention_heads=3)))
     assert weight_vectors(static, tokenizer, TEXTS).shape == (len(TEXTS), 1, 1, 12)
+    with pytest.raises(ValueError, match="Pooling 'static' has no dynamic weight vectors"):
+        static(torch.tensor([[3]]), output_weight_vectors=True)
 
 
 def projection(labels: list[str]) -> Projection:

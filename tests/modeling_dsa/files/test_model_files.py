@@ -30,10 +30,18 @@ def write(folder: Path, names: set[str], text: str) -> None:
 
 def test_what_belongs_to_the_old_model_goes(tmp_path: Path) -> None:
     write(tmp_path, OLD | OWN, "old")
+    (tmp_path / "config.json").write_text('{"model_type": "dsa"}')
     with replaced_model(tmp_path) as beside:
         write(beside, NEW, "new")
         assert files(tmp_path).keys() >= OLD | OWN  # until the new model is complete
     assert files(tmp_path) == dict.fromkeys(NEW, "new") | dict.fromkeys(OWN, "old")
+
+
+def test_where_there_was_no_model_nothing_goes(tmp_path: Path) -> None:
+    write(tmp_path, OLD - NEW, "mine")
+    with replaced_model(tmp_path) as beside:
+        write(beside, NEW, "new")
+    assert files(tmp_path) == dict.fromkeys(NEW, "new") | dict.fromkeys(OLD - NEW, "mine")
 
 
 def test_a_model_that_fails_leaves_the_old_one(tmp_path: Path) -> None:
