@@ -14,12 +14,15 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from .reporting.paper_comparison import Comparison
-from .reporting.published import PublishedTable, read_published
-from .reporting.tabulate import read_rows, write_comparison
-from .studies.command import make_parser, run_study
-from .studies.runs import PlannedRun, make_runs
-from .studies.table_plan import plan_runs
+if not __package__:  # started by its path: Python searches this folder, and not the repository's root
+    sys.path[0] = str(Path(__file__).resolve().parents[1])
+
+from run_glue_style.reporting.paper_comparison import Comparison
+from run_glue_style.reporting.published import PublishedTable, read_published
+from run_glue_style.reporting.tabulate import read_rows, write_comparison
+from run_glue_style.studies.command import make_parser, run_study
+from run_glue_style.studies.runs import PlannedRun, make_runs
+from run_glue_style.studies.table_plan import plan_runs
 
 # Options of the scripts that this command sets, and what to do instead of giving them.
 _SET_HERE = {
@@ -78,7 +81,7 @@ def _make(arguments: argparse.Namespace, options: Sequence[str]) -> tuple[Path, 
     table = read_published(arguments.table)
     output_dir = arguments.output_dir or Path("runs") / f"reproduce-{table.name}"
     if arguments.quick:
-        output_dir = output_dir.with_name(f"{output_dir.name}-quick")
+        output_dir = output_dir.parent / f"{output_dir.resolve().name}-quick"
     if arguments.vectors is not None:
         options = ["--vectors", str(arguments.vectors), *options]
     runs = plan_runs(table, arguments.row, arguments.seeds, arguments.quick, output_dir, arguments.data_dir, options)

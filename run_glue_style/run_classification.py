@@ -108,10 +108,12 @@ def make_task(arguments: DataArguments) -> Task:
     else:
         raise ValueError("Say what the data are: --train_file, --dataset_name, or --task_name for a task of GLUE.")
     form, labelled = _infer_format(tables, arguments)
+    for split in tables.keys() - set(labelled):
+        logger.info(f"The split {split!r} has no labels, and is left out.")
 
     def load() -> DatasetDict:
         if name is None:
-            data = load_files(files, form)
+            data = load_files({split: files[split] for split in labelled}, form)
         else:
             data = DatasetDict({split: convert_dataset(tables[split].name, splits[split], form) for split in labelled})
         return _with_validation(data, arguments.validation_split)

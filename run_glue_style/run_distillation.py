@@ -45,7 +45,14 @@ def read(argv: Sequence[str] | None = None) -> ReadRun:
     check_arguments(teacher, model)
     model = with_word_vectors(model, teacher)
     require_no_classes(recipe, "a teacher's vectors have none")
+    if run.evaluate_train:
+        raise ValueError("--evaluate_train is for labelled examples, and a teacher's are not: leave it out.")
     metric = recipe.metric_for_best_model or default_metric(teacher)
+    if metric not in metric_names(teacher):
+        raise ValueError(
+            f"There is no metric '{metric}' to choose the best weights by: give one of "
+            f"{', '.join(metric_names(teacher))}."
+        )
     recipe = replace(recipe, metric_for_best_model=metric)
     prepare = partial(prepare_distillation, teacher, losses, metric, model, overrides, run)
 

@@ -5,6 +5,7 @@ package; --dataset_name or --train_file name others.
 """
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 if not __package__:  # started by its path: Python searches this folder, and not the repository's root
@@ -16,11 +17,12 @@ from functools import partial
 from datasets import DatasetDict, concatenate_datasets
 
 from modeling_dsa import DSAForNLI
+from modeling_dsa.files.hashing import file_hash
 from run_glue_style.reporting.reporters import REPORTERS
 from run_glue_style.sample import SAMPLE_FILES, SAMPLE_VECTORS, baseline_line
 from run_glue_style.tasks.arguments import DatasetArguments
 from run_glue_style.tasks.class_shares import FILE
-from run_glue_style.tasks.labelled_examples import load_file, load_files, load_hub
+from run_glue_style.tasks.labelled_examples import existing_file, load_file, load_files, load_hub
 from run_glue_style.tasks.metrics import ClassificationMetric
 from run_glue_style.tasks.nli import LABEL_NAMES, NLI
 from run_glue_style.tasks.task import Task
@@ -50,6 +52,9 @@ def make_task(arguments: DataArguments) -> Task:
         else:
             data = load_files(files or SAMPLE_FILES, NLI)
         if extra_files:
+            if "train" not in data:
+                raise ValueError(f"{name} has no split 'train', only {', '.join(data)}.")
+            _refuse_copies([*([] if name is not None else [(files or SAMPLE_FILES)["train"]]), *extra_files])
             parts = [data["train"], *(load_file("train", path, NLI) for path in extra_files)]
             data["train"] = concatenate_datasets(
                 [part.add_column(FILE, [index] * len(part)) for index, part in enumerate(parts)]
@@ -71,6 +76,14 @@ def make_task(arguments: DataArguments) -> Task:
         fingerprint=NLI.fingerprint,
         metrics=(ClassificationMetric(LABEL_NAMES),),
     )
+
+
+def _refuse_copies(paths: Sequence[Path]) -> None:
+    first: dict[str, Path] = {}
+    for path in paths:
+        other = first.setdefault(file_hash(existing_file("train", path)), path)
+        if other is not path:
+            raise ValueError(f"{path} holds the same pairs as {other}: leave one out.")
 
 
 read = partial(read_task, DataArguments, make_task, __doc__, REPORTERS)

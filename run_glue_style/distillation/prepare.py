@@ -18,6 +18,7 @@ from modeling_dsa.encoding.sources import open_sentences
 from modeling_dsa.encoding.teacher import load_teacher, teacher_cache
 from modeling_dsa.encoding.teacher_words import TEACHER
 from modeling_dsa.evaluation.similarity import SimilarityPairs, read_similarity
+from modeling_dsa.files.hashing import describe_files
 from run_glue_style.training.recipe import ModelArguments, RunArguments
 from run_glue_style.training.run import PreparedRun
 from run_glue_style.training.token_store import token_cache, tokenize_once
@@ -162,6 +163,7 @@ def _identity(
             "sha256": vectors.sha256,
         },
         "losses": asdict(losses),
+        "similarity": describe_files(teacher.similarity_file or []),
     }
 
 

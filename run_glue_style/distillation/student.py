@@ -11,6 +11,7 @@ from modeling_dsa.files.model_folder import read_config
 from modeling_dsa.loading_dsa import refuse_missing_weights
 from modeling_dsa.shipped.settings import setting_folder
 from modeling_dsa.text.building import build_model
+from modeling_dsa.text.tokenization import portable
 from run_glue_style.training.model import fresh_vocabulary, loading_errors, refuse_other_encoder
 from run_glue_style.training.recipe import ModelArguments
 
@@ -77,7 +78,7 @@ def make_student(
                 model, info = DSAModel.from_pretrained(start, config=config, output_loading_info=True)
             missing = [name for name in info["missing_keys"] if not name.startswith(drawn)]
             refuse_missing_weights(start, missing, has_head=False)
-            return model, load_tokenizer(start, config)
+            return model, portable(load_tokenizer(start, config))
     assert arguments.vectors is not None
     vocabulary, vectors = fresh_vocabulary(arguments.vectors, sentences, config, overrides, show_progress)
     return build_model(DSAModel, config, vocabulary, vectors, seed), vocabulary

@@ -134,6 +134,8 @@ def _open(path: Path) -> NDArray[Any]:
         raise ValueError(
             f"{path} is no .npy file of vectors ({one_line(error):.300}): write or download it again."
         ) from error
+    if not isinstance(array, np.ndarray):
+        raise ValueError(f"{path} holds several arrays: give a .npy file of vectors.")
     if array.ndim != 2 or not len(array) or not np.issubdtype(array.dtype, np.floating):
         raise ValueError(
             f"{path} holds an array of {array.dtype} with the shape {array.shape}: give vectors, "

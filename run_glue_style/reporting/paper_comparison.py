@@ -66,7 +66,8 @@ class Comparison:
     def cell(self, system: str, column: str) -> Cell:
         """The figure of a system in a column."""
         source = self.table.columns[column]
-        runs = self.runs.get(f"{system}-{source.part}", ())
+        split = source.metric.partition(".")[0]
+        runs = [run for run in self.runs.get(f"{system}-{source.part}", ()) if split in run["metrics"]]
         ours = [read_metric(run, source.metric) for run in runs]
         return Cell(ours, self.table.systems[system].published.get(column))
 

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from modeling_dsa.files.command_line import repeated_option
 from modeling_dsa.files.standard_output import check_standard_output, standard_output
 
 logger = logging.getLogger(__name__)
@@ -36,6 +37,9 @@ def run_study(
     Raises:
         SystemExit: The command line has a mistake.
     """
+    argv = sys.argv[1:] if argv is None else argv
+    if repeated := repeated_option(parser, argv):
+        parser.error(repeated)
     arguments, options = parser.parse_known_args(argv)
 
     def checked() -> tuple[Path, str]:

@@ -55,7 +55,10 @@ def plan_grid(
     _check(grid, chosen, runs[: len(chosen)], given)
     for row in grid.rows.values():
         for path in sorted((output_dir / row.name).glob("seed-*.json")):
-            refuse_other_options(planned(row, int(path.stem.removeprefix("seed-"))))
+            seed = path.stem.removeprefix("seed-")
+            if not seed.isdecimal():
+                raise ValueError(f"{path} is no run of this grid: those are seed-N.json. Take it away.")
+            refuse_other_options(planned(row, int(seed)))
     return runs
 
 
@@ -71,7 +74,12 @@ def _check(grid: Grid, rows: Sequence[Row], runs: Sequence[PlannedRun], given: S
                 raise ValueError(f"{error} The grid's row is '{row.name}'.") from error
             raise ValueError(f"{location}: {error}") from error
         for metric, line in grid.metrics.items():
-            if (name := metric.split(".")[1]) not in checked.metrics:
+            split, name = metric.split(".")[:2]
+            if not split.startswith(("validation", "dev", "test")):
+                raise ValueError(
+                    f"{grid.path}, line {line}: '{split}' is no split that is evaluated: those are validation and test."
+                )
+            if name not in checked.metrics:
                 raise ValueError(
                     f"{grid.path}, line {line}: there is no metric '{name}'. {suggestion(name, checked.metrics)}"
                 )

@@ -1,6 +1,7 @@
 """How frequent the classes are in each file of a task's training examples."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from datasets import Dataset
@@ -27,6 +28,11 @@ class ClassShares:
     def chosen(self, indices: Indices | slice) -> "ClassShares":
         """Those of some examples."""
         return ClassShares(self.log_shares, self.files[indices])
+
+    def identity(self) -> dict[str, Any]:
+        """What tells them from others, as JSON."""
+        shares = np.exp(self.log_shares.astype(np.float64)).round(6).tolist()
+        return {"class_shares": shares, "examples_of_files": np.bincount(self.files).tolist()}
 
     def of_examples(self) -> NDArray[np.float32]:
         """(examples, classes)"""

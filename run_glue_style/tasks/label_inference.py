@@ -2,6 +2,7 @@
 
 import logging
 import re
+import statistics
 import unicodedata
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -18,6 +19,7 @@ logger = logging.getLogger(__name__)
 ProblemType: TypeAlias = Literal["single_label_classification", "regression"]
 Label: TypeAlias = bool | int | float | str
 
+_LARGEST, _SMALLEST, _FINEST = 1e18, 1e-18, 1e-5  # of numbers whose squares and differences float32 has
 _FEW = 20  # so many whole numbers are classes, whichever they are
 _SHOWN = 12
 _NO_CLASS = ("nan", "na", "n/a")
@@ -126,6 +128,12 @@ def _numbers(columns: Mapping[str, LabelColumn], table: Table, column: str, said
     values = [float(as_number(label) or 0) for label in columns["train"].counts]
     if len(set(values)) < 2:
         raise ValueError(f"{table.name}: all labels in column {column!r} are the same: there is nothing to learn")
+    largest = max(map(abs, values))
+    if largest > _LARGEST or statistics.pstdev(values) < _FINEST * largest or largest < _SMALLEST:
+        raise ValueError(
+            f"{table.name}: the labels in column {column!r} go from {min(values):g} to {max(values):g}, which 32 bits "
+            "cannot tell apart or hold: subtract a constant from them, or divide them by one"
+        )
     hint = "" if said else " --problem_type single_label_classification makes classes of them."
     logger.info(f"Regression: column {column!r} holds numbers from {min(values):g} to {max(values):g}.{hint}")
     return Numbers()

@@ -123,6 +123,12 @@ def hold_out_topics(pairs: Dataset, share: float) -> tuple[Dataset, Dataset]:
             f"{folds} or more: give a larger --validation_share, or more pairs."
         )
     topics = headline_topics[related]
+    fewest = min(np.bincount(labels[related])[np.unique(labels[related])])
+    if fewest < folds:
+        raise ValueError(
+            f"A stance has {fewest} related pairs alone, but holding out a share of {share:g} takes {folds} of each or "
+            "more: give a larger --validation_share, or more pairs."
+        )
     dealt = StratifiedGroupKFold(folds).split(topics, labels[related], topics)
     held_out = max((np.unique(topics[fold]) for _, fold in dealt), key=len)
 

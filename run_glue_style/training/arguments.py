@@ -1,6 +1,7 @@
 """The command line of the training scripts: a recipe file over the defaults, and the options over both."""
 
 import difflib
+import re
 import sys
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import field, fields, make_dataclass
@@ -153,6 +154,9 @@ def parse_arguments(
     of_recipe: list[str] = []
     try:
         refuse_undecoded(argv)
+        if (empty := next((word for word in argv if word == "" or re.fullmatch(r"--\w+=", word)), None)) is not None:
+            place = argv[argv.index(empty) - 1] if empty == "" else empty.rstrip("=")
+            raise ValueError(f"{place} has an empty value: leave it out, or give one.")
         repeated = repeated_option(parser, argv)
         if repeated is not None:
             parser.error(repeated)

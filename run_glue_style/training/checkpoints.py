@@ -2,6 +2,7 @@
 
 import json
 import logging
+import re
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -23,6 +24,7 @@ from .manifest import find_damage, write_manifest
 logger = logging.getLogger(__name__)
 
 KEPT = 2
+_OWN = re.compile(r"\.?step-\d+|best\.safetensors|nonfinite-step-\d+\.json|\.unfinished-.+")
 _IDENTITY = "identity.json"
 
 
@@ -32,15 +34,18 @@ class Checkpoints:
     All processes of a run must call each method, but for `delete`; the main process writes what is not each one's own.
     """
 
-    def __init__(self, accelerator: Accelerator, folder: Path, identity: Mapping[str, Any]) -> None:
+    def __init__(
+        self, accelerator: Accelerator, folder: Path, identity: Mapping[str, Any], again: str = "the same command"
+    ) -> None:
         """Set up a folder; nothing is written.
 
         Args:
             accelerator: Its registered objects, model and optimizer are a checkpoint's state.
             folder: Of the files.
             identity: What must be equal for a checkpoint to be this run's, as JSON.
+            again: What resumes from a checkpoint, as a message says it.
         """
-        self.folder, self.best = folder, folder / "best.safetensors"
+        self.folder, self.best, self._again = folder, folder / "best.safetensors", again
         self._accelerator, self._identity = accelerator, dict(identity)
         self._best_hash: str | None = None  # known to the main process
 
@@ -80,11 +85,11 @@ class Checkpoints:
         # Every process writes files of its own into the one folder, whose name must not be a process's.
         beside = self.folder / f".step-{step}"
         checkpoint = f"The checkpoint of step {step} cannot be written to {self.folder}"
-        with _writing(checkpoint):
+        with self._writing(checkpoint):
             self._accelerator.save_state(str(beside))
         self._accelerator.wait_for_everyone()
         if self._accelerator.is_main_process:
-            with _writing(checkpoint):
+            with self._writing(checkpoint):
                 self._finish(beside, step)
 
     def save_best(self, tensors: Mapping[str, Tensor]) -> None:
@@ -94,7 +99,8 @@ class Checkpoints:
             OSError: They cannot be written, such as to a full disk.
         """
         if self._accelerator.is_main_process:
-            with _writing(f"The best weights cannot be written to {self.best}"), replaced_file(self.best) as beside:
+            cannot = f"The best weights cannot be written to {self.best}"
+            with self._writing(cannot), replaced_file(self.best) as beside:
                 save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, beside)
                 self._best_hash = file_hash(beside)
         self._accelerator.wait_for_everyone()
@@ -151,7 +157,7 @@ class Checkpoints:
     def _check_best(self) -> None:
         if not self.best.is_file() or file_hash(self.best) != self._best_hash:
             raise ValueError(
-                f"{self.best} is damaged: the same command resumes from the last checkpoint, which has its own copy."
+                f"{self.best} is damaged: {self._again} resumes from the last checkpoint, which has its own copy."
             )
 
     def _refuse_other_run(self, checkpoint: Path) -> None:
@@ -165,17 +171,30 @@ class Checkpoints:
                     "another --output_dir."
                 )
 
+    @contextmanager
+    def _writing(self, cannot: str) -> Iterator[None]:
+        """Tell what the block cannot write, and that the run is not lost."""
+        try:
+            yield
+        except (OSError, RuntimeError, SafetensorError) as error:  # torch has no OSError for a full disk
+            raise OSError(
+                f"{cannot} ({one_line(error)}): free some space there, and {self._again} resumes from the checkpoint "
+                "before."
+            ) from error
 
-@contextmanager
-def _writing(cannot: str) -> Iterator[None]:
-    """Tell what the block cannot write, and that the run is not lost."""
-    try:
-        yield
-    except (OSError, RuntimeError, SafetensorError) as error:  # torch has no OSError for a full disk
-        raise OSError(
-            f"{cannot} ({one_line(error)}): free some space there, and the same command resumes from the checkpoint "
-            "before."
-        ) from error
+
+def refuse_foreign_checkpoints(folder: Path) -> None:
+    """Refuse a folder of checkpoints that holds anything else, which a run would delete.
+
+    Raises:
+        ValueError: It does.
+    """
+    foreign = sorted(path.name for path in folder.glob("*") if not _OWN.fullmatch(path.name))
+    if foreign:
+        raise ValueError(
+            f"{folder} holds {foreign[0]}, which is no run's, and a run deletes this folder at its end: give another "
+            "--output_dir."
+        )
 
 
 def _step(checkpoint: Path) -> int:

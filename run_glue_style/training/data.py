@@ -81,21 +81,49 @@ def load_data(task: Task, max_train_samples: int | None) -> LabelledData:
             f"All {len(splits['train']):,} training examples are {task.label_names[classes.pop()]!r}: give examples of "
             "two classes or more, in a random order where --max_train_samples keeps the first ones."
         )
+    if not task.label_names and len(set(splits[validation[0]].unique("label"))) < 2:
+        raise ValueError(
+            f"All labels of the split {validation[0]!r} are the same, so it cannot choose the best weights: give other "
+            "examples."
+        )
     data = LabelledData(splits, validation, distinct_texts(splits, task.text_columns))
     _tell_shared(data)
+    _tell_missing_classes(data, task.label_names)
     return data
 
 
 def _tell_shared(data: LabelledData) -> None:
     """Warn of evaluated examples whose texts are trained on, and refuse a split that is the training data."""
-    train = set(zip(*data.texts.indices["train"].values(), strict=True))
+    train = set(_examples(data, "train"))
     for name in data.evaluated:
-        shared = sum(example in train for example in zip(*data.texts.indices[name].values(), strict=True))
+        shared = sum(example in train for example in _examples(data, name))
         count = len(data.splits[name])
         if shared == count and count == len(data.splits["train"]):
             raise ValueError(f"The split {name!r} is the training data: give other examples to measure the model with.")
+        if name not in data.validation and _examples(data, name) == _examples(data, data.validation[0]):
+            raise ValueError(
+                f"The split {name!r} is {data.validation[0]!r}, which chooses the best weights: give other examples to "
+                "measure the model with."
+            )
         if shared:
             logger.warning(f"{shared:,} of {count:,} examples of the split {name!r} are trained on, too.")
+
+
+def _examples(data: LabelledData, split: str) -> list[tuple[int, ...]]:
+    """The indices of the texts of each example."""
+    return list(zip(*(indices.tolist() for indices in data.texts.indices[split].values()), strict=True))
+
+
+def _tell_missing_classes(data: LabelledData, names: Sequence[str]) -> None:
+    """Warn of classes that no training example has."""
+    known = set(data.splits["train"].unique("label"))
+    for index, name in enumerate(names):
+        if index not in known:
+            counts = {split: data.splits[split]["label"][:].count(index) for split in data.evaluated}
+            told = ", ".join(
+                f"{count:,} of {len(data.splits[split]):,} of {split!r}" for split, count in counts.items()
+            )
+            logger.warning(f"No training example is {name!r}, so it cannot be learnt; {told} are.")
 
 
 def short_examples(split: Dataset, columns: Sequence[str]) -> list[list[str]]:

@@ -105,7 +105,8 @@ class Trainer:
         for state in (self.progress, self.scheduler, self.average):
             if state is not None:
                 accelerator.register_for_checkpointing(state)
-        self.checkpoints = Checkpoints(accelerator, output_dir / "checkpoints", identity)
+        self.again = "the same command" + (" without --overwrite_output_dir" if run.overwrite_output_dir else "")
+        self.checkpoints = Checkpoints(accelerator, output_dir / "checkpoints", identity, self.again)
 
     def train(self) -> Progress:
         """Train to the end, or to a stop, and leave the best weights in the model.
@@ -131,7 +132,7 @@ class Trainer:
                 self._train_epoch(bar, signals)
             if self._any_process(bool(signals)):  # during the last evaluation
                 self._save_checkpoint()
-                raise Interrupted
+                raise Interrupted(f"{self.again.capitalize()} resumes here.")
         if self.progress.best is None:
             raise NonFiniteError(
                 f"No evaluation had a finite loss and {self.objective.metric_for_best_model}: there are no weights to "
@@ -204,7 +205,7 @@ class Trainer:
             if must_stop or self._checkpoint_is_due(is_evaluation):
                 self._save_checkpoint()
             if must_stop:
-                raise Interrupted
+                raise Interrupted(f"{self.again.capitalize()} resumes here.")
             if self._is_over():
                 return
             started = time.perf_counter()
@@ -364,8 +365,9 @@ def _require_examples(count: int, processes: int) -> None:
 
 
 def _total_steps(recipe: TrainingRecipe, steps_per_epoch: int) -> int:
-    steps = math.ceil(recipe.num_train_epochs * steps_per_epoch)
-    return steps if recipe.max_train_steps is None else min(steps, recipe.max_train_steps)
+    if recipe.max_train_steps is not None:
+        return recipe.max_train_steps
+    return math.ceil(recipe.num_train_epochs * steps_per_epoch)
 
 
 def _windows(batches: Iterable[Batch], size: int) -> Iterator[list[Batch]]:

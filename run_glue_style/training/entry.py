@@ -33,8 +33,8 @@ def run_script(main: Callable[[], None]) -> int:
     disable_progress_bars()  # of steps that nobody asked for, such as Filter
     try:
         main()
-    except Interrupted:
-        logger.warning("Stopped; the checkpoint is written. The same command resumes here.")
+    except Interrupted as how:
+        logger.warning(f"Stopped; the checkpoint is written. {how}")
         return 130
     except KeyboardInterrupt:
         logger.warning("Stopped.")

@@ -86,12 +86,17 @@ def _prepare(
         tokenizer=tokenizer,
         objective=objective,
         train_examples=examples.splits["train"],
-        evaluated={name: examples.splits[name] for name in data.evaluated},
+        evaluated={
+            **{name: examples.splits[name] for name in data.evaluated},
+            **({"train": examples.splits["train"].without_shares()} if run.evaluate_train else {}),
+        },
         validation=data.validation,
         identity={
             "data": {
                 name: {"examples": len(split), "sha256": task.fingerprint(split)} for name, split in data.splits.items()
-            }
+            },
+            **({} if shares is None else shares.identity()),
+            **({} if task.class_points is None else {"class_points": list(task.class_points)}),
         },
         facts={
             "task": task.name,

@@ -18,7 +18,7 @@ from modeling_dsa.files.model_folder import read_config
 from modeling_dsa.hub.publishing import one_line
 from modeling_dsa.shipped.settings import setting_folder
 from modeling_dsa.text.building import build_model, vocabulary_from_texts
-from modeling_dsa.text.tokenization import WordTokenizer
+from modeling_dsa.text.tokenization import WordTokenizer, portable
 from modeling_dsa.text.vocabulary import vocabulary_of_texts
 from modeling_dsa.text.word_vectors import WordVectors
 from run_glue_style.tasks.distinct_texts import DistinctTexts
@@ -122,7 +122,7 @@ def make_model(
     config = make_config(task, arguments, overrides)
     if start is not None:
         with loading_errors(start):
-            return _saved_model(task, arguments, config, seed), load_tokenizer(start, config)
+            return _saved_model(task, arguments, config, seed), portable(load_tokenizer(start, config))
     path = vectors_path(task, arguments)
     assert path is not None
     vocabulary, vectors = fresh_vocabulary(path, texts.all(), config, overrides, show_progress)

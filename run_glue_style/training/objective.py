@@ -45,6 +45,10 @@ class Objective(Protocol):
         """Let a trained model give the predictions by itself: called once, on what is saved."""
 
 
+# Figures of the data alone, and the loss, of which less is better.
+_OF_NO_MODEL = ("loss", "majority_accuracy", "fnc_max")
+
+
 @dataclass(frozen=True)
 class Classification:
     """Cross-entropy, and what else a classifier adds to its loss.
@@ -168,7 +172,7 @@ def metric_value(metrics: Metrics, name: str) -> float:
     names = [
         key
         for key, value in metrics.items()
-        if isinstance(value, float) and key != "loss" and not key.endswith("error")
+        if isinstance(value, float) and key not in _OF_NO_MODEL and not key.endswith("error")
     ]
     if name not in names:
         raise ValueError(f"There is no metric '{name}' to choose the best weights by: give one of {', '.join(names)}.")

@@ -10,6 +10,8 @@ from modeling_dsa.shipped.settings import setting_names
 
 T = TypeVar("T")
 
+_MOST = 10**9  # of whatever is counted
+
 
 def _option(default: T, text: str) -> T:
     return field(default=default, metadata={"help": text})
@@ -20,6 +22,8 @@ def _check_least(options: Any, least: float, *names: str) -> None:
         value = getattr(options, name)
         if value is not None and not least <= value < math.inf:
             raise ValueError(f"{name} must be at least {least}, got {value}.")
+        if isinstance(value, int) and value > _MOST and name != "seed":
+            raise ValueError(f"{name} must be at most {_MOST:,}, got {value:,}.")
 
 
 def _check_share(options: Any, *names: str) -> None:
@@ -66,7 +70,7 @@ class TrainingRecipe:
     _argument_group_name: ClassVar[str] = "training recipe"
 
     num_train_epochs: float = _option(12.0, "Passes over the training data.")
-    max_train_steps: int | None = _option(None, "Stop after this many updates, whatever num_train_epochs says.")
+    max_train_steps: int | None = _option(None, "Train for this many updates, whatever num_train_epochs says.")
     per_device_train_batch_size: int = _option(256, "Examples in a training batch of each process.")
     per_device_eval_batch_size: int = _option(512, "Examples in an evaluation batch of each process.")
     gradient_accumulation_steps: int = _option(1, "Batches whose gradients make one update.")
@@ -109,6 +113,8 @@ class TrainingRecipe:
     def __post_init__(self) -> None:
         """Refuse values that mean nothing."""
         _check_positive(self, "num_train_epochs", "learning_rate")
+        if self.num_train_epochs > _MOST:
+            raise ValueError(f"num_train_epochs must be at most {_MOST:,}, got {self.num_train_epochs:g}.")
         if self.embedding_learning_rate is not None:
             _check_positive(self, "embedding_learning_rate")
             if self.encoder_learning_rate == 0:
@@ -170,6 +176,9 @@ class RunArguments:
     max_train_samples: int | None = _option(None, "Use only the first examples of the training split, for a trial.")
     save_example_scores: bool = _option(
         False, "Also write example_scores.npz: what the metrics say of each example, for paired tests of two runs."
+    )
+    evaluate_train: bool = _option(
+        False, "Also measure the best weights on the training split, at the end; for labelled examples."
     )
     record_attention: bool = _option(
         False, "Keep the entropy of the attention on validation examples in the history, at each evaluation."

@@ -20,6 +20,7 @@ from modeling_dsa.files.replacing import write_json
 from modeling_dsa.hub.publishing import PLACEHOLDER
 
 from .accelerator import make_accelerator
+from .checkpoints import refuse_foreign_checkpoints
 from .engine import Trainer
 from .folder_lock import locked_folder
 from .hub import HubRun
@@ -42,7 +43,7 @@ class PreparedRun:
         tokenizer: Its tokenizer.
         objective: The loss and the metrics.
         train_examples: As the trainer takes them.
-        evaluated: All other splits by name, as the trainer takes them.
+        evaluated: The splits that are measured at the end, by name, as the trainer takes them.
         validation: Names of those that are evaluated during the training; the first one chooses the best weights.
         identity: What the weights depend on beside the options that all tasks share, as JSON: `data` among it, how many
             `examples` each split has and the `sha256` of its contents.
@@ -114,7 +115,7 @@ def train_and_evaluate(
     """
     output_dir = (
         run.output_dir
-        or Path("runs") / Path(model_arguments.setting or model_arguments.model_name_or_path or name).name
+        or Path("runs") / Path(model_arguments.setting or model_arguments.model_name_or_path or name).resolve().name
     )
     accelerator = make_accelerator(run, output_dir)
     if not accelerator.is_main_process:
@@ -131,6 +132,7 @@ def train_and_evaluate(
 
 def _refuse_used_folder(output_dir: Path, run: RunArguments) -> None:
     """Refuse a folder of a finished run, or of something else, unless it may be overwritten."""
+    refuse_foreign_checkpoints(output_dir / "checkpoints")
     if (output_dir / RESULTS).exists() and not run.overwrite_output_dir:
         # Its results came last: who was killed after them left what nobody needs.
         shutil.rmtree(output_dir / "checkpoints", ignore_errors=True)

@@ -138,6 +138,10 @@ class TokenizedExamples(Sequence[Example]):
         batch = self.tokenized.padded(self.texts, pad_token_id) | {"labels": self.labels}
         return batch if self.shares is None else batch | {"log_class_shares": self.shares.of_examples()}
 
+    def without_shares(self) -> "TokenizedExamples":
+        """The same examples for a model that is measured and not trained."""
+        return TokenizedExamples(self.tokenized, self.texts, self.labels)
+
     def sorted_by(self, groups: Indices) -> "TokenizedExamples":
         """The same examples, those of a group (examples,) next to each other."""
         order = groups.argsort(kind="stable")

@@ -157,7 +157,7 @@ def test_a_run_that_says_nothing_of_its_options_does_not_count(
 ) -> None:
     write_results(tmp_path, "dsa-single-snli", 0, 0.6, command=["run_nli.py"])
     assert main(["--table", "snli", "--output_dir", str(tmp_path)]) == 2
-    assert "asked for is '--setting dsa-single-snli --seed 0'" in error(caplog)
+    assert "asked for is '--setting dsa-single-snli --seed 0 --evaluate_train true'" in error(caplog)
 
 
 def test_runs_of_another_table_in_the_folder_are_told_before_training(

@@ -169,15 +169,28 @@ def test_saved_regression_gives_the_same_numbers(regression: tuple[Path, str], f
     assert np.mean(errors) == pytest.approx(expected, abs=1e-4)
 
 
-def test_numbers_beyond_float32_stop_the_run_with_their_example(
-    folder: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize(("low", "high"), [("1.5", "1e39"), ("1700000000.0", "1700000001.5"), ("1e-320", "2e-320")])
+def test_numbers_that_float32_cannot_hold_or_tell_apart_are_refused(
+    low: str, high: str, folder: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     path, output = tmp_path / "train.csv", tmp_path / "run"
-    path.write_text("text,label\n" + "we meet,1.5\nthey said,1e39\n" * 4)
+    path.write_text("text,label\n" + f"we meet,{low}\nthey said,{high}\n" * 4)
     options = {"train_file": path, "validation_split": 2, "vectors": folder / "vectors.txt", "output_dir": output}
     sizes = {"setting": "dsa-small", "embedding_size": WIDTH, "problem_type": "regression"}
     assert run_classification({**QUICK, **sizes, **options}) == 2
-    assert "nonfinite-step-1.json" in logged_error(caplog)
+    assert "train.csv: the labels in column 'label' go from" in logged_error(caplog)
+    assert not output.exists()
+
+
+def test_a_file_without_labels_is_no_split(folder: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    for name, labels in (("train", "1.5 2.5 0.5 3.5"), ("validation", "1.5 2.5"), ("test", "-1 -1")):
+        (tmp_path / f"{name}.csv").write_text("text,label\n" + "".join(f"we meet {n},{n}\n" for n in labels.split()))
+    caplog.set_level("INFO")
+    files = {f"{name}_file": tmp_path / f"{name}.csv" for name in ("train", "validation", "test")}
+    options = files | {"vectors": folder / "vectors.txt", "output_dir": tmp_path / "run", "setting": "dsa-small"}
+    assert run_classification({**QUICK, **options, "embedding_size": WIDTH, "problem_type": "regression"}) == 0
+    assert set(read_results(tmp_path / "run")["metrics"]) == {"validation"}
+    assert "The split 'test' has no labels, and is left out." in caplog.messages
 
 
 def test_data_set_by_name_holds_a_validation_split_out_and_leaves_hidden_labels(tmp_path: Path) -> None:

@@ -162,6 +162,11 @@ def test_a_saved_student_learns_pairs_from_a_file_of_vectors(finished: Path, tea
         ({"projection_size": 25}, "The student's vectors have 25 numbers and the teacher's 24: give --projection_size"),
         ({"matryoshka": [24]}, "--matryoshka 24: the student's vectors have only 24 numbers"),
         ({"balance_classes": True}, "--balance_classes is for classes, and a teacher's vectors have none"),
+        ({"evaluate_train": True}, "--evaluate_train is for labelled examples"),
+        (
+            {"metric_for_best_model": "spearman"},
+            "There is no metric 'spearman' to choose the best weights by: give one of",
+        ),
         ({"validation_sentences": 399}, "--validation_sentences 399 leaves nothing to train on"),
         (
             {"embedding_learning_rate": 0.1, "freeze_embeddings": True},

@@ -53,3 +53,19 @@ def test_a_grid_is_trained_resumed_and_compared(
 def test_mistakes_get_one_sentence(words: str, message: str, caplog: pytest.LogCaptureFixture) -> None:
     assert main(words.split()) == 2
     assert message in logged_error(caplog)
+
+
+def test_an_option_is_given_once(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main(["snli-dynamic", "--row", "static", "--row", "r-1"])
+    assert "--row" in capsys.readouterr().err
+
+
+def test_a_split_that_nobody_evaluates_is_refused(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    grid = tmp_path / "grid.yaml"
+    grid.write_text(
+        "title: A\nscript: run_nli\noptions: {setting: dsa-small-snli}\nbase: {routing_scale: 8}\n"
+        "changes:\n  a: {routing_scale: 1}\nmetrics: [valdation.accuracy]\nseeds: [0]\n"
+    )
+    assert main([str(grid), "--output_dir", str(tmp_path / "runs")]) == 2
+    assert "grid.yaml, line 7: 'valdation' is no split that is evaluated" in logged_error(caplog)

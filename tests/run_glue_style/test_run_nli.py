@@ -30,6 +30,7 @@ from transformers import BertConfig
 from modeling_dsa import DSAForNLI
 from run_glue_style.reporting import reporters
 from run_glue_style.run_nli import DataArguments, main, make_task
+from run_glue_style.sample import SAMPLE_FILES
 from run_glue_style.tasks.labelled_examples import load_files
 from run_glue_style.tasks.metrics import ClassificationMetric
 from run_glue_style.tasks.nli import LABEL_NAMES, NLI
@@ -197,15 +198,29 @@ def test_overwriting_deletes_nothing_before_the_data_are_read(
     tmp_path: Path, files: dict[str, Any], caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / "all_results.json").write_text("{}")
+    (tmp_path / "config.json").write_text('{"model_type": "dsa"}')
     (tmp_path / "checkpoints").mkdir()
     (tmp_path / "onnx").mkdir()
     options = one_update(files, output_dir=tmp_path, overwrite_output_dir=True)
     assert run_nli(options | {"train_file": tmp_path / "none.jsonl"}) == 2
     assert "none.jsonl" in logged_error(caplog)
-    assert {path.name for path in tmp_path.iterdir()} == {"all_results.json", "checkpoints", "onnx"}
+    assert {path.name for path in tmp_path.iterdir()} == {"all_results.json", "checkpoints", "config.json", "onnx"}
     assert run_nli(options) == 0
     assert read_results(tmp_path)["steps"] == 1
     assert not (tmp_path / "onnx").exists()  # it was the old model's
+
+
+def test_files_that_are_no_runs_are_not_deleted(
+    tmp_path: Path, files: dict[str, Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    own = tmp_path / "checkpoints" / "step-9.ckpt"
+    own.parent.mkdir()
+    own.write_text("mine")
+    assert run_nli(one_update(files, output_dir=tmp_path, overwrite_output_dir="true")) == 2
+    assert "checkpoints holds step-9.ckpt, which is no run's" in logged_error(caplog)
+    own.rename(tmp_path / "model_dsa.py")
+    assert run_nli(one_update(files, output_dir=tmp_path)) == 0
+    assert (tmp_path / "model_dsa.py").read_text() == "mine"
 
 
 def test_going_on_from_a_model(finished: Path, files: dict[str, Any], tmp_path: Path) -> None:
@@ -215,6 +230,7 @@ def test_going_on_from_a_model(finished: Path, files: dict[str, Any], tmp_path: 
     assert run_nli(options | {"num_train_epochs": 1, "learning_rate": 1e-12, "warmup_ratio": 0}) == 0
     results = read_results(tmp_path)
     assert results["start"] == str(finished)
+    assert '"PreTrainedTokenizerFast"' in (tmp_path / "tokenizer_config.json").read_text()  # transformers 4 knows it
     assert results["vectors"] is None
     assert results["data"]["train"]["examples"] == 64
     assert results["model"]["hidden_size"] == 16
@@ -275,6 +291,8 @@ def test_data_set_by_name_with_its_own_order_of_classes_and_a_hidden_test_split(
         ({"pooling": "mean", "num_attention_heads": 2}, "'mean' has no attention heads: leave num_attention_heads"),
         ({"setting": None, "vectors": None, "model_name_or_path": "./nowhere"}, r"\./nowhere is no folder here"),
         ({"mixed_precision": "fp16"}, "fp16 needs a GPU"),
+        ({"extra_train_files": [SAMPLE_FILES["test"]] * 2}, "holds the same pairs as .*: leave one out"),
+        ({"metric_for_best_model": "majority_accuracy"}, "There is no metric 'majority_accuracy'"),
     ],
 )  # fmt: skip
 def test_mistake_is_one_sentence(
@@ -376,7 +394,11 @@ def test_balanced_classes_are_those_of_each_file(tmp_path: Path, files: dict[str
     losses = []
     for balanced in (False, True):
         changes = {"balance_classes": balanced, "extra_train_files": extra, "learning_rate": 1e-9}
+        changes["evaluate_train"] = balanced
         assert run_nli(one_update(files, output_dir=tmp_path / str(balanced), **changes)) == 0
         losses.append(read_results(tmp_path / str(balanced))["history"][-1]["train_loss"])
     # A batch holds many examples of the second file, whose class tells itself.
     assert losses[1] < losses[0] - 0.05
+    measured = [set(read_results(tmp_path / str(balanced))["metrics"]) for balanced in (False, True)]
+    assert measured[1] - measured[0] == {"train"}
+    assert "split: train" not in (tmp_path / "True" / "README.md").read_text("utf-8")  # no evaluation, for the Hub

@@ -53,6 +53,7 @@ def card_metadata(
             metric_value=scores[key],
         )
         for split, scores in results.get("metrics", {}).items()
+        if split != "train"  # what was learnt by heart is no evaluation
         for key, (metric, name) in _METRICS.items()
         if key in scores
     ]

@@ -11,7 +11,7 @@ from typing import Any
 from modeling_dsa.files.markdown import markdown_table
 from modeling_dsa.files.replacing import filled_folder, write_json
 from run_glue_style.reporting.units import mean_and_spread
-from run_glue_style.training.results import read_example_scores, read_metric, read_run
+from run_glue_style.training.results import check_seeds, read_example_scores, read_metric, read_run
 
 from .definition import BASE, Grid
 from .differences import Difference, Scores, difference, difference_cells
@@ -31,7 +31,7 @@ class GridTable:
             folder: Its runs.
 
         Raises:
-            ValueError: A run has no such metric.
+            ValueError: A run has no such metric, or runs of a row differ in more than their seed.
         """
         self.grid, self.folder = grid, folder
         self.runs: dict[str, dict[int, dict[str, Any]]] = {}
@@ -40,6 +40,7 @@ class GridTable:
                 run = read_run(path)
                 self.runs.setdefault(row, {})[run["seed"]] = run
                 self._check(path, run)
+            check_seeds(f"the row '{row}'", list(self.runs.get(row, {}).values()))
 
     def values(self, row: str, metric: str) -> dict[int, float]:
         """A metric of a row's runs, by seed."""

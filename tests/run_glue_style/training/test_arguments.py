@@ -199,6 +199,9 @@ def test_help_is_grouped_and_has_every_option(
         (["--checkpointing_steps", "0"], "checkpointing_steps must be at least 1"),
         (["--output_dir", "caf\udce9"], r"'caf\\udce9' is no text in utf-8"),  # a byte that is not UTF-8
         (["--max_train_samples", "0"], "max_train_samples must be at least 1"),
+        (["--output_dir", ""], "--output_dir has an empty value: leave it out, or give one"),
+        (["--hub_revision="], "--hub_revision has an empty value"),
+        (["--num_train_epochs", "1e300"], "num_train_epochs must be at most 1,000,000,000, got 1e"),
     ],
 )
 def test_mistake_is_one_sentence(capsys: pytest.CaptureFixture[str], words: list[str], message: str) -> None:

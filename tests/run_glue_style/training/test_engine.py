@@ -491,7 +491,7 @@ def test_evaluation_comes_several_times_an_epoch_and_at_the_end(tmp_path: Path, 
 
 
 @pytest.mark.parametrize(
-    ("epochs", "most", "steps"), [(1, 3, 3), (3, 9, 9), (1, 100, 7), (0.5, None, 4), (1.5, None, 11)]
+    ("epochs", "most", "steps"), [(1, 3, 3), (3, 9, 9), (1, 100, 100), (0.5, None, 4), (1.5, None, 11)]
 )
 def test_number_of_updates(tmp_path: Path, epochs: float, most: int | None, steps: int) -> None:
     assert small_trainer(tmp_path, num_train_epochs=epochs, max_train_steps=most).total_steps == steps
