@@ -26,6 +26,7 @@ from run_glue_style.distillation.student import student_config
 from run_glue_style.reporting.reporters import REPORTERS
 from run_glue_style.training.arguments import parse_arguments
 from run_glue_style.training.entry import CheckedRun, ReadRun, run_script, shared_identity, train_as_read
+from run_glue_style.training.objective import metric_value
 from run_glue_style.training.recipe import require_no_classes
 from run_glue_style.training.run import train_and_evaluate
 
@@ -48,11 +49,7 @@ def read(argv: Sequence[str] | None = None) -> ReadRun:
     if run.evaluate_train:
         raise ValueError("--evaluate_train is for labelled examples, and a teacher's are not: leave it out.")
     metric = recipe.metric_for_best_model or default_metric(teacher)
-    if metric not in metric_names(teacher):
-        raise ValueError(
-            f"There is no metric '{metric}' to choose the best weights by: give one of "
-            f"{', '.join(metric_names(teacher))}."
-        )
+    metric_value(dict.fromkeys(metric_names(teacher), 1.0), metric)  # refuses another name
     recipe = replace(recipe, metric_for_best_model=metric)
     prepare = partial(prepare_distillation, teacher, losses, metric, model, overrides, run)
 

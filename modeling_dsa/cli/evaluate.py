@@ -103,7 +103,9 @@ def run(arguments: argparse.Namespace) -> int:
     from modeling_dsa.files.hashing import hash_weights
 
     folder: Path = arguments.output
-    folder.mkdir(parents=True, exist_ok=True)
+    there = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+    if not there.is_dir():  # told before the work, and nothing is written before there are figures
+        raise ValueError(f"{there} is a file: give --output a folder.")
     old_card = None
     if arguments.card:
         folder = Path(arguments.model)

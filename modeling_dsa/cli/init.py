@@ -109,10 +109,11 @@ def run(arguments: argparse.Namespace) -> int:
     output: Path = arguments.output
     if output.exists() and not output.is_dir():
         raise ValueError(f"{output} is a file: give the path of a folder to write.")
-    if output.is_dir() and any(output.iterdir()) and not arguments.overwrite:
-        raise ValueError(f"{output} is not empty: give --overwrite to replace the model in it, or another folder.")
-    if output.is_dir() and any(output.iterdir()) and not holds_model(output):
-        raise ValueError(f"{output} is not empty and holds no model to replace: give another folder.")
+    if output.is_dir() and any(output.iterdir()):
+        if not arguments.overwrite:
+            raise ValueError(f"{output} is not empty: give --overwrite to replace the model in it, or another folder.")
+        if not holds_model(output):
+            raise ValueError(f"{output} is not empty and holds no model to replace: give another folder.")
     config = _config_for(arguments.head, arguments.config)
     tokenizer, vectors = _vocabulary(arguments, config.embedding_size)
     model_class = getattr(modeling_dsa, HEADS[arguments.head])

@@ -154,9 +154,9 @@ def parse_arguments(
     of_recipe: list[str] = []
     try:
         refuse_undecoded(argv)
-        if (empty := next((word for word in argv if word == "" or re.fullmatch(r"--\w+=", word)), None)) is not None:
-            place = argv[argv.index(empty) - 1] if empty == "" else empty.rstrip("=")
-            raise ValueError(f"{place} has an empty value: leave it out, or give one.")
+        for option, word in zip(["", *argv], argv, strict=False):
+            if word == "" or re.fullmatch(r"--\w+=", word):
+                raise ValueError(f"{word.rstrip('=') or option} has an empty value: leave it out, or give one.")
         repeated = repeated_option(parser, argv)
         if repeated is not None:
             parser.error(repeated)

@@ -34,9 +34,7 @@ class Checkpoints:
     All processes of a run must call each method, but for `delete`; the main process writes what is not each one's own.
     """
 
-    def __init__(
-        self, accelerator: Accelerator, folder: Path, identity: Mapping[str, Any], again: str = "the same command"
-    ) -> None:
+    def __init__(self, accelerator: Accelerator, folder: Path, identity: Mapping[str, Any], again: str) -> None:
         """Set up a folder; nothing is written.
 
         Args:

@@ -94,24 +94,23 @@ def load_data(task: Task, max_train_samples: int | None) -> LabelledData:
 
 def _tell_shared(data: LabelledData) -> None:
     """Warn of evaluated examples whose texts are trained on, and refuse a split that is the training data."""
-    train = set(_examples(data, "train"))
+    examples = {
+        split: list(zip(*(column.tolist() for column in columns.values()), strict=True))  # indices of their texts
+        for split, columns in data.texts.indices.items()
+    }
+    train = set(examples["train"])
     for name in data.evaluated:
-        shared = sum(example in train for example in _examples(data, name))
+        shared = sum(example in train for example in examples[name])
         count = len(data.splits[name])
         if shared == count and count == len(data.splits["train"]):
             raise ValueError(f"The split {name!r} is the training data: give other examples to measure the model with.")
-        if name not in data.validation and _examples(data, name) == _examples(data, data.validation[0]):
+        if name not in data.validation and examples[name] == examples[data.validation[0]]:
             raise ValueError(
                 f"The split {name!r} is {data.validation[0]!r}, which chooses the best weights: give other examples to "
                 "measure the model with."
             )
         if shared:
             logger.warning(f"{shared:,} of {count:,} examples of the split {name!r} are trained on, too.")
-
-
-def _examples(data: LabelledData, split: str) -> list[tuple[int, ...]]:
-    """The indices of the texts of each example."""
-    return list(zip(*(indices.tolist() for indices in data.texts.indices[split].values()), strict=True))
 
 
 def _tell_missing_classes(data: LabelledData, names: Sequence[str]) -> None:

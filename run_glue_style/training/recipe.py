@@ -17,13 +17,13 @@ def _option(default: T, text: str) -> T:
     return field(default=default, metadata={"help": text})
 
 
-def _check_least(options: Any, least: float, *names: str) -> None:
+def _check_least(options: Any, least: float, *names: str, most: float = _MOST) -> None:
     for name in names:
         value = getattr(options, name)
         if value is not None and not least <= value < math.inf:
             raise ValueError(f"{name} must be at least {least}, got {value}.")
-        if isinstance(value, int) and value > _MOST and name != "seed":
-            raise ValueError(f"{name} must be at most {_MOST:,}, got {value:,}.")
+        if isinstance(value, int) and value > most:
+            raise ValueError(f"{name} must be at most {most:,}, got {value:,}.")
 
 
 def _check_share(options: Any, *names: str) -> None:
@@ -202,7 +202,8 @@ class RunArguments:
             raise ValueError("--hub_strategy does nothing without --push_to_hub: give that too.")
         if self.hub_model_id is not None:
             validate(self.hub_model_id)
-        _check_least(self, 0, "seed", "skip_nonfinite")
+        _check_least(self, 0, "seed", most=math.inf)  # it has a bound of its own
+        _check_least(self, 0, "skip_nonfinite")
         if self.seed >= 2**63:
             raise ValueError(f"seed must be below 2 ** 63, got {self.seed}.")
         _check_least(self, 1, "checkpointing_steps", "max_train_samples")
