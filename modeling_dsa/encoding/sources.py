@@ -3,7 +3,7 @@
 import difflib
 import re
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -16,6 +16,7 @@ from modeling_dsa.files.remote_paths import AnyPath, parse_path
 from modeling_dsa.files.tables import Table, file_table
 from modeling_dsa.files.text_files import (
     file_extension,
+    is_readable,
     open_parquet,
     optional_text,
     read_lines,
@@ -94,11 +95,7 @@ def _open_standard_input(column: str | None, split: str | None) -> SentenceSourc
 def _is_data_set(source: str, path: Path) -> bool:
     if path.exists():
         return path.is_dir()
-    try:
-        file_extension(path)
-    except ValueError:
-        return bool(re.fullmatch(r"[\w-]+(/[\w.-]+)?", source))
-    return False  # a file that is missing
+    return not is_readable(path) and bool(re.fullmatch(r"[\w-]+(/[\w.-]+)?", source))  # or it is a file that is missing
 
 
 def _open_file(path: AnyPath, column: str | None) -> SentenceSource:
@@ -149,6 +146,8 @@ def _open_data_set(name: str, column: str | None, split: str | None) -> Sentence
     except (ConnectionError, FileNotFoundError, ValueError, RuntimeError) as error:
         reason = str(error).strip().splitlines()[0].rstrip(".:")
         raise ValueError(f"{name} is no file, and no data set that can be read ({reason}): give either.") from error
+    if Path(name).is_dir():
+        _refuse_unread_files(Path(name), builder.config.data_files or {})
     if split is None and len(splits) > 1:
         raise ValueError(f"{name} has the splits {', '.join(splits)}: say with --split which to read.")
     chosen_split = split or next(iter(splits))
@@ -164,6 +163,27 @@ def _open_data_set(name: str, column: str | None, split: str | None) -> Sentence
         info.num_examples if info else None,
         partial(_data_set_sentences, f"{name}, split {chosen_split!r}", chosen),
     )
+
+
+def _refuse_unread_files(folder: Path, read: Mapping[Any, Sequence[str]]) -> None:
+    """Refuse a folder of which `datasets` reads but some: where one file's name is a split's, no other file counts.
+
+    A data set with a card of its own says in it which files those are.
+    """
+    from datasets.data_files import FILES_TO_IGNORE
+
+    if (folder / "README.md").is_file():
+        return
+    known = {Path(file).resolve() for files in read.values() for file in files}
+    for path in sorted(folder.rglob("*")):
+        names = path.relative_to(folder).parts
+        if path.name in FILES_TO_IGNORE or any(name.startswith((".", "__")) for name in names):
+            continue
+        if is_readable(path) and path.is_file() and path.resolve() not in known:
+            raise ValueError(
+                f"{path} would not be read: `datasets` takes {', '.join(sorted(file.name for file in known)):.200} as "
+                "the data of that folder. Give the files one by one, or a folder of files of one kind and split."
+            )
 
 
 def _data_set_sentences(name: str, rows: Iterable[dict[str, Any]]) -> Iterator[str]:

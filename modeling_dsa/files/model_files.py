@@ -1,6 +1,5 @@
 """A new model in the folder of an old one: what belongs to the old one goes."""
 
-import json
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,7 +7,7 @@ from pathlib import Path
 
 from safetensors import SafetensorError
 
-from .model_folder import CONFIG, MODEL_TYPE
+from .model_folder import holds_model
 from .replacing import filled_folder
 
 _RESULTS = "all_results.json"
@@ -35,16 +34,8 @@ def replaced_model(folder: Path) -> Iterator[Path]:
         except SafetensorError as error:  # of a full disk, which names no file
             raise OSError(f"{folder} cannot be written: {error}") from error
         # Before the new files come: a process that is killed in between leaves the old model, and no wrong card.
-        for path in {path for pattern in _OF_ONE_MODEL for path in folder.glob(pattern)} if _held_model(folder) else ():
+        for path in {path for pattern in _OF_ONE_MODEL for path in folder.glob(pattern)} if holds_model(folder) else ():
             if path.is_dir() and not path.is_symlink():
                 shutil.rmtree(path)
             elif not (beside / path.name).exists():
                 path.unlink()
-
-
-def _held_model(folder: Path) -> bool:
-    """Whether a model was there, be it whole or not."""
-    try:
-        return bool(json.loads((folder / CONFIG).read_bytes())["model_type"] == MODEL_TYPE)
-    except (OSError, ValueError, RecursionError, TypeError, KeyError):
-        return False

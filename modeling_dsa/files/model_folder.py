@@ -40,14 +40,11 @@ def read_config(source: str | PathLike[str]) -> dict[str, Any]:
 
 
 def holds_model(folder: Path) -> bool:
-    """Whether a folder here holds a model of this family."""
-    if not folder.is_dir():  # or it would be looked for on the Hub
-        return False
+    """Whether a folder here holds a model of this family, be it whole or not."""
     try:
-        read_config(folder)
-    except (OSError, ValueError):
+        return bool(json.loads((folder / CONFIG).read_bytes())["model_type"] == MODEL_TYPE)
+    except (OSError, ValueError, RecursionError, TypeError, KeyError):
         return False
-    return True
 
 
 def load_as_saved(source: str | PathLike[str]) -> "DSAPreTrainedModel":

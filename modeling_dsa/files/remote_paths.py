@@ -28,9 +28,13 @@ def parse_path(text: str) -> AnyPath:
 
     try:
         path = UPath(text)
-        path.exists()
+        path.fs.info(path.path)  # `exists` says no, too, where a host is down
     except ImportError as error:
         raise ValueError(f"{text} needs a package that is missing: {str(error).rstrip('.')}.") from error
+    except FileNotFoundError as error:
+        cause = error.__cause__
+        if isinstance(cause, OSError) and not isinstance(cause, FileNotFoundError):
+            raise ValueError(f"{text} cannot be reached ({_reason(cause)}).") from error
     except Exception as error:  # each file system has errors of its own for credentials and connections
         raise ValueError(f"{text} cannot be reached ({_reason(error)}).") from error
     return Path(path.path) if isinstance(path.fs, LocalFileSystem) else path

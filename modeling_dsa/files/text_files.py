@@ -134,11 +134,20 @@ def file_extension(path: AnyPath) -> str:
     Raises:
         ValueError: `read_rows` does not know it.
     """
-    extension = Path(path.name.lower().removesuffix(".gz")).suffix
+    extension = _extension(path)
     if extension not in _READERS:
         supported = ", ".join(_READERS)
         raise ValueError(f"{path} has an unsupported extension: give {supported} or one of them with .gz behind.")
     return extension
+
+
+def is_readable(path: AnyPath) -> bool:
+    """Whether a file's extension is one that `read_rows` knows."""
+    return _extension(path) in _READERS
+
+
+def _extension(path: AnyPath) -> str:
+    return Path(path.name.lower().removesuffix(".gz")).suffix
 
 
 def shown_columns(names: Iterable[str]) -> str:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeVar
 
 from modeling_dsa.hub.publishing import validate
+from modeling_dsa.shipped.models import model_source
 from modeling_dsa.shipped.settings import setting_names
 
 T = TypeVar("T")
@@ -45,7 +46,11 @@ class ModelArguments:
     _argument_group_name: ClassVar[str] = "model"
 
     setting: str | None = _option(None, "Published setting, by name or folder: " + ", ".join(setting_names()) + ".")
-    model_name_or_path: str | None = _option(None, "Train this model further, instead of a setting with fresh weights.")
+    model_name_or_path: str | None = _option(
+        None,
+        "Train this model further, instead of a setting with fresh weights: a folder, one of model_cards by its name, "
+        "or a Hub id.",
+    )
     vectors: Path | None = _option(
         None,
         "Word vectors (GloVe .txt/.zip/.gz, word2vec text/.bin, fastText .vec), or teacher:MODEL for those that a "
@@ -53,8 +58,9 @@ class ModelArguments:
     )
 
     def __post_init__(self) -> None:
-        """Refuse contradictions."""
+        """Refuse contradictions, and find a model that ships."""
         if self.model_name_or_path is not None:
+            self.model_name_or_path = model_source(self.model_name_or_path)
             for name in ("setting", "vectors"):
                 if getattr(self, name) is not None:
                     raise ValueError(

@@ -185,6 +185,9 @@ def test_mistakes_of_data_sets_are_clear(folder: str, monkeypatch: pytest.Monkey
     (tmp_path / "empty").mkdir()
     with pytest.raises(ValueError, match=r"empty is no file, and no data set that can be read \([^\n]+\): give either"):
         open_sentences(str(tmp_path / "empty"))
+    Path(folder, "more.csv").write_text("text\nnever read\n")
+    with pytest.raises(ValueError, match=r"more\.csv would not be read: `datasets` takes test-\S+\.parquet, train"):
+        open_sentences(folder, split="train")
     monkeypatch.setitem(sys.modules, "datasets", None)
     with pytest.raises(ValueError, match="There is no file org/name, and reading a data set needs datasets: pip"):
         open_sentences("org/name")

@@ -21,6 +21,10 @@ def test_a_path_of_this_machine_is_a_plain_one(tmp_path: Path) -> None:
 def test_what_cannot_be_reached_is_one_sentence() -> None:
     for url, message in (
         ("nowhere://a", r"^nowhere://a cannot be reached \(ValueError: Unsupported filesystem: 'nowhere'\)\.$"),
+        (
+            "http://127.0.0.1:9/a",
+            r"^http://127.0.0.1:9/a cannot be reached \(ClientConnectorError: Cannot connect",
+        ),
         ("gs://bucket/a", r"^gs://bucket/a needs a package that is missing: Please install gcsfs[^.]*\.$"),
     ):
         with pytest.raises(ValueError, match=message):
