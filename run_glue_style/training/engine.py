@@ -31,6 +31,7 @@ from .objective import Metrics, Objective, metric_value
 from .optimizer import make_optimizer, make_scheduler
 from .progress import Progress
 from .recipe import RunArguments, TrainingRecipe
+from .soft_attention import plan_soft_attention
 from .training_batches import Batch, GlobalBatches, GroupedSampler, PaddingCollator, model_inputs
 from .weight_average import WeightAverage
 
@@ -77,7 +78,7 @@ class Trainer:
             on_checkpoint: Called on the main process when a checkpoint is written and there are best weights.
 
         Raises:
-            ValueError: There are too few examples.
+            ValueError: There are too few examples, or as in `plan_soft_attention`.
         """
         processes = accelerator.num_processes
         _require_examples(len(train_examples), processes)
@@ -99,6 +100,7 @@ class Trainer:
 
         self.steps_per_epoch = math.ceil(len(self.train_loader) / recipe.gradient_accumulation_steps)
         self.total_steps = _total_steps(recipe, self.steps_per_epoch)
+        self.soft_steps = plan_soft_attention(self.unwrapped_model(), recipe, self.total_steps)
         self.evaluation_interval = max(1, math.ceil(self.steps_per_epoch / recipe.evaluations_per_epoch))
         self.scheduler = make_scheduler(self.optimizer.optimizer, recipe, self.total_steps)
         self.progress = Progress()
@@ -305,7 +307,8 @@ class Trainer:
             attention = self._attention_entropy() if self.run.record_attention else []
             chosen = next(iter(results.values()))
             value = metric_value(chosen, name)
-            if progress.count_evaluation(name, value, chosen["loss"]):
+            # While all tokens are chosen the model is another one than it will be.
+            if progress.step > self.soft_steps and progress.count_evaluation(name, value, chosen["loss"]):
                 require_finite_weights(self._trained_tensors(), progress.step)
                 self.checkpoints.save_best(self._trained_tensors())
         record: Metrics = {"step": progress.step, "train_loss": loss, "learning_rate": rate}

@@ -98,6 +98,11 @@ class TrainingRecipe:
         "cosine", "Learning rate after the warm-up; plateau halves it when the training loss stops falling."
     )
     warmup_ratio: float = _option(0.1, "Share of the updates in which the learning rate rises.")
+    soft_attention_ratio: float = _option(
+        0.0,
+        "Reinforced self-attention: share of the updates in which all tokens are chosen, as soft_attention_steps; the "
+        "best weights are chosen behind them.",
+    )
     plateau_patience: int = _option(5, "Checks without a lower training loss before the rate is halved.")
     plateau_threshold: float = _option(1e-3, "How much lower the loss of a check must be to count.")
     label_smoothing: float = _option(0.0, "Share of the target that is spread over all classes.")
@@ -140,7 +145,7 @@ class TrainingRecipe:
             "early_stopping_patience",
         )
         _check_least(self, 0, "batch_norm_batches")
-        _check_share(self, "warmup_ratio", "label_smoothing", "average_decay")
+        _check_share(self, "warmup_ratio", "soft_attention_ratio", "label_smoothing", "average_decay")
 
 
 def require_no_classes(recipe: TrainingRecipe, because: str) -> None:

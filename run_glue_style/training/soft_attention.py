@@ -1,0 +1,36 @@
+"""How long a run of reinforced self-attention chooses all tokens, before hard attention learns what to choose."""
+
+import math
+
+from transformers import PreTrainedModel
+
+from modeling_dsa.reinforced_dsa import ReinforcedSelfAttention
+
+from .recipe import TrainingRecipe
+
+
+def plan_soft_attention(model: PreTrainedModel, recipe: TrainingRecipe, total_steps: int) -> int:
+    """Give the model the recipe's share of the updates in which all tokens are chosen, where the recipe has one.
+
+    Returns:
+        How many updates are such; 0 where the model has no hard attention.
+
+    Raises:
+        ValueError: The recipe has a share and the model has no hard attention, or none is left to train that.
+    """
+    attention = next((part for part in model.modules() if isinstance(part, ReinforcedSelfAttention)), None)
+    if attention is None:
+        if recipe.soft_attention_ratio:
+            raise ValueError("--soft_attention_ratio is for pooling 'reinforced': leave it out.")
+        return 0
+    batches, seen = recipe.gradient_accumulation_steps, int(attention.step)
+    if recipe.soft_attention_ratio:
+        attention.soft_attention_steps = seen + round(recipe.soft_attention_ratio * total_steps) * batches
+        model.config.soft_attention_steps = attention.soft_attention_steps
+    updates = math.ceil(max(attention.soft_attention_steps - seen, 0) / batches)
+    if updates >= total_steps:
+        raise ValueError(
+            f"Hard attention would have none of the {total_steps:,} updates, as all tokens are chosen in the first "
+            f"{updates:,} (soft_attention_steps): give --soft_attention_ratio, or train longer."
+        )
+    return updates
