@@ -124,6 +124,11 @@ class Comparison:
             "notes": self.notes(),
         }
 
+    def _published_vectors(self) -> str:
+        """The word vectors of the published figures, and those of rows that have others."""
+        others = [f" ({name}: {row.vectors})" for name, row in self.table.systems.items() if row.vectors is not None]
+        return self.table.published_with.vectors + "".join(others)
+
     def notes(self) -> str:
         """Data, vectors, recipe and options of our runs, and how the published figures were made otherwise."""
         table, used = self.table, self.table.published_with
@@ -133,7 +138,7 @@ class Comparison:
             f"Word vectors: {self._grouped(_vectors)}.",
             f"Recipe: {self._grouped(_recipe)}.",
             f"Options: {self._grouped(self._options)}.",
-            f"Published: {table.source}, with {used.vectors}"
+            f"Published: {table.source}, with {self._published_vectors()}"
             + (f" and {used.train_examples:,} training examples." if used.train_examples else "."),
         ]
         runs = [of_setting[0] for of_setting in self.runs.values()]

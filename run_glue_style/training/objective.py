@@ -61,7 +61,8 @@ class Classification:
         metric_for_best_model: As in `Objective`.
         label_smoothing: Share of the target that is spread over all classes.
         class_points: What an example of each class is worth, where they differ: the model learns as if the classes were
-            as much more frequent, so that its first choice is the one with the most points to be expected.
+            as much more frequent. Its first choice is the class whose probability times points is the highest, which is
+            the one with the most points to be expected where no answer but the right one has any.
     """
 
     compute: ComputeMetrics

@@ -141,7 +141,8 @@ class GridTable:
 
 _NOTES = (
     "Metrics in percent, but errors, losses and points in their own unit; ±: standard deviation over the seeds; –: "
-    "none. The interval of a difference is over examples and seeds at once, or Student's t over the seeds where a "
-    "metric is no mean over examples. p (examples): approximate randomisation over the examples, each with its mean "
-    "over the seeds; p (seeds): a paired t-test over the seeds. Neither is corrected for the number of rows."
+    "none. The interval of a difference is over examples and seeds at once, or Student's t over the seeds where the "
+    "runs keep no value of the metric for each example. p (examples): approximate randomisation over the examples, "
+    "each with its mean over the seeds; p (seeds): a paired t-test over the seeds. Neither is corrected for the "
+    "number of rows."
 )
