@@ -62,7 +62,10 @@ class DSAConfigFields(PreTrainedConfig):
     )
     embedding_dropout: float | int = config_field(0.3, "Dropout rate on the word vectors.", RATE)
     token_dropout: float | int = config_field(
-        0.0, "Rate at which tokens of the vocabulary are left out of a training batch, wherever they stand in it.", RATE
+        0.0,
+        "Rate at which tokens of the vocabulary are left out of a training batch, wherever they stand in it; the pair "
+        'feature "overlap" reads them.',
+        RATE,
     )
     max_sentence_tokens: int | None = config_field(
         None, "Tokens of a sentence that the model reads, from its first; None reads all.", COUNT_OR_NONE

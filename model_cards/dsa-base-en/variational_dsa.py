@@ -100,9 +100,10 @@ class PairwisePooling(Pooling):
         if self.latent_of_tokens:
             scores = scores.transpose(1, 2)  # (samples, m, N)
         else:
-            scores = scores.view(*scores.shape[:2], self.heads, -1)  # (samples, U, m, positions)
-            positions = packing.positions.clamp(max=scores.shape[3] - 1)  # a packing's rest may be longer
-            scores = scores.permute(1, 3, 0, 2)[packing.sentence_of_token, positions]  # (N, samples, m)
+            positions = scores.shape[2] // self.heads
+            scores = scores.unflatten(2, (self.heads, positions))  # (samples, U, m, positions)
+            position = packing.positions.clamp(max=positions - 1)  # a packing's rest may be longer
+            scores = scores.permute(1, 3, 0, 2)[packing.sentence_of_token, position]  # (N, samples, m)
             scores = scores.permute(1, 2, 0)
         return packing.softmax(scores.flatten(0, 1)).view_as(scores)
 
@@ -120,6 +121,7 @@ class VariationalSelfAttention(PairwisePooling):
         "a weighted sum of its words. Variational self-attention (VSAM) gives the weights, from a latent variable"
     )
     has_samples = True
+    learns_from_classes = True
     step: Tensor
 
     def __init__(self, config: DSAConfigFields, in_size: int) -> None:
@@ -191,8 +193,9 @@ class VariationalSelfAttention(PairwisePooling):
     def _pool(self, latents: Tensor, tokens: Tensor, packing: Packing) -> Pooled:
         weights = self.attention(latents.to(tokens.dtype), packing)  # (samples, m, N)
         vectors = sum_tokens(weights.flatten(0, 1), tokens, packing)  # (U, samples * m * d_c)
-        vectors = vectors.view(packing.lengths.shape[0], latents.shape[0], -1).transpose(0, 1)  # (samples, U, m * d_c)
-        spread = weights.std(0) if latents.shape[0] > 1 else None
+        samples = latents.shape[0]
+        vectors = vectors.unflatten(1, (samples, vectors.shape[1] // samples)).transpose(0, 1)  # (samples, U, m * d_c)
+        spread = weights.std(0) if samples > 1 else None
         return Pooled(vectors, [weights.mean(0)], packing, attentions_std=spread)
 
     def _next_kl_weight(self) -> Tensor:

@@ -26,7 +26,7 @@ from .pooled_dsa import Pooled
 from .poolings_dsa import POOLINGS, DynamicSelfAttention
 from .reinforced_dsa import policy_loss
 from .repository_dsa import automatic_classes, write_repository_files
-from .shortcut_dsa import WordShortcut
+from .shortcut_dsa import FoldedShortcut, WordShortcut
 from .systems_dsa import WithStartValues
 from .variational_dsa import without_samples
 
@@ -147,6 +147,8 @@ class DSAPreTrainedModel(PreTrainedModel):
     def __init__(self, config: DSAConfig) -> None:
         refuse_oversized_config(config)
         super().__init__(config)
+        # And not `load_state_dict`, which torch does not call for a part of the module that is loaded.
+        self.register_load_state_dict_pre_hook(_unfold)
 
     @torch.no_grad()
     def _init_weights(self, module: nn.Module) -> None:
@@ -156,7 +158,7 @@ class DSAPreTrainedModel(PreTrainedModel):
         """
         if isinstance(module, WithStartValues):
             module.init_own_weights()
-        elif isinstance(module, nn.Linear | nn.Conv1d):
+        elif isinstance(module, nn.Linear | nn.Conv1d | ClassifierLayer):
             rate = getattr(module, "dropout_rate", 0.0)
             scaling = {"keep_prob": 1 - rate, "dropout_rate": rate or 1.0, "none": 1.0}[self.config.initializer_scaling]
             gain = nn.init.calculate_gain("leaky_relu", self.config.negative_slope)
@@ -190,7 +192,10 @@ class DSAPreTrainedModel(PreTrainedModel):
         loaded: Any = super().from_pretrained(*args, **kwargs, output_loading_info=True)
         model, loading_info = loaded
         if not shows_info and kwargs.get("state_dict") is None:
-            refuse_missing_weights(model.name_or_path, loading_info["missing_keys"], model.config.is_classifier)
+            missing = loading_info["missing_keys"]
+            if not model.config.is_classifier and model.base_model is not model:  # an encoder gets a new head
+                missing = {name for name in missing if name.startswith(f"{cls.base_model_prefix}.")}
+            refuse_missing_weights(model.name_or_path, missing)
         refuse_nonfinite_weights(model.name_or_path, model)
         model.apply_freezing()
         if model.config.fold_embeddings:
@@ -215,8 +220,10 @@ class DSAPreTrainedModel(PreTrainedModel):
             to_push = {name: kwargs.pop(name) for name in names if name in kwargs}
             repo_id = kwargs.pop("repo_id", Path(save_directory).name)
         is_classifier = isinstance(self, DSAForSequenceClassification)
-        classifier = type(self) if is_classifier else DSAForSequenceClassification
-        for name, entry in automatic_classes(classifier.__name__).items():
+        # A user's class, and what FSDP makes of one of these, are not in the code that travels along.
+        classes = [kind.__name__ for kind in type(self).__mro__ if kind.__name__ in __all__]
+        classifier = classes[0] if is_classifier else DSAForSequenceClassification.__name__
+        for name, entry in automatic_classes(classifier).items():
             setattr(self.config, name, entry)
         super().save_pretrained(save_directory, is_main_process, state_dict, **kwargs)
         if is_main_process:
@@ -248,10 +255,10 @@ class DSAPreTrainedModel(PreTrainedModel):
             raise ValueError("An offloaded model cannot be folded: load it whole.")
         base.folded = FoldedDenseCNN(cast(DenseCNN, base.encoder), table)
         if base.shortcut is not None:
-            base.shortcut.fold(table)
+            base.shortcut.folded = FoldedShortcut(base.shortcut, table)
         for module in self.modules():
             if isinstance(module, ClassifierLayer):
-                module.fold()
+                module.folded = module.fold()
         self.config.fold_embeddings = True
 
     def unfold_embeddings(self) -> None:
@@ -260,21 +267,16 @@ class DSAPreTrainedModel(PreTrainedModel):
         base = cast(DSAModel, self.base_model)
         base.folded = None
         if base.shortcut is not None:
-            base.shortcut.unfold()
+            base.shortcut.folded = None
         for module in self.modules():
             if isinstance(module, ClassifierLayer):
-                module.unfold()
+                module.folded = None
 
     def train(self, mode: bool = True) -> Any:
         """As in torch; training unfolds, as the tables would be those of the old weights."""
         if mode and self.base_model.folded is not None:
             self.unfold_embeddings()
         return super().train(mode)
-
-    def load_state_dict(self, *args: Any, **kwargs: Any) -> Any:
-        """As in torch; other weights unfold."""
-        self.unfold_embeddings()
-        return super().load_state_dict(*args, **kwargs)
 
     if not hasattr(PreTrainedModel, "activation_checkpointing_enable"):  # transformers 4.57
 
@@ -442,7 +444,8 @@ class DSAModel(DSAPreTrainedModel):
     def _look_up(self, ids: Tensor, packing: Packing) -> tuple[Tensor, Tensor | None]:
         """Ids of packed tokens (N,) -> encoded tokens (N, d_c) and what the shortcut adds to the vectors, (U, width)"""
         encoded = cast(FoldedDenseCNN, self.folded)(ids, packing)
-        return encoded, None if self.shortcut is None else self.shortcut.look_up(ids, packing)
+        folded = None if self.shortcut is None else cast(FoldedShortcut, self.shortcut.folded)
+        return encoded, None if folded is None else folded(ids, packing)
 
     def _encode(
         self,
@@ -480,6 +483,11 @@ class DSAModel(DSAPreTrainedModel):
         # vector may be 0.
         normalized = F.normalize(encoded, dim=-1, eps=1e-6)
         return normalized if self.config.token_norm == 1 else normalized * self.config.token_norm
+
+
+def _unfold(model: DSAPreTrainedModel, *_: Any) -> None:
+    """Before weights are loaded into a model: its tables are those of others."""
+    model.unfold_embeddings()
 
 
 def _lay_out(
@@ -555,48 +563,60 @@ def _sum_by_example(values: Tensor, packing: Packing) -> Tensor:
     return packing.unpack_sentences(values[:, None]).sum((1, 2))
 
 
-class ClassifierLayer(nn.Linear):
+class FoldedLayer(nn.Module):
+    """Batch normalisation by fixed statistics and the product behind it, as one product."""
+
+    weight: Tensor
+    bias: Tensor
+
+    def __init__(self, weight: Tensor, bias: Tensor) -> None:
+        super().__init__()
+        self.register_buffer("weight", weight, persistent=False)
+        self.register_buffer("bias", bias, persistent=False)
+
+    def forward(self, input: Tensor) -> Tensor:
+        """(batch, input_size) -> (batch, output_size)"""
+        return F.linear(input, self.weight, self.bias)
+
+
+class ClassifierLayer(nn.Module):
     """A hidden layer of the classifier: batch normalisation (where the config has it) and dropout on its input, then
     linear and LeakyReLU.
+
+    It is no `nn.Linear`, which a tool that quantises or adapts models would take for the product alone.
     """
 
-    folded_weight: Tensor | None
-    folded_bias: Tensor | None
-
     def __init__(self, config: DSAConfig, input_size: int, output_size: int) -> None:
-        super().__init__(input_size, output_size)
+        super().__init__()
+        linear = nn.Linear(input_size, output_size)
+        self.weight, self.bias = linear.weight, linear.bias
         self.norm = nn.BatchNorm1d(input_size, eps=config.batch_norm_eps) if config.classifier_batch_norm else None
         self.dropout_rate = config.classifier_dropout
         self.negative_slope = config.negative_slope
-        self.register_buffer("folded_weight", None, persistent=False)
-        self.register_buffer("folded_bias", None, persistent=False)
+        self.folded: FoldedLayer | None = None
 
     @torch.no_grad()
-    def fold(self) -> None:
-        """For prediction: one product instead of batch normalisation and a product."""
+    def fold(self) -> FoldedLayer | None:
+        """For prediction: one product instead of batch normalisation and a product; None without the former."""
         if self.norm is None:
-            return
+            return None
         scale = self.norm.weight * (cast(Tensor, self.norm.running_var) + self.norm.eps).rsqrt()
-        self.folded_weight = self.weight * scale
-        self.folded_bias = self.bias + self.weight @ (self.norm.bias - cast(Tensor, self.norm.running_mean) * scale)
-
-    def unfold(self) -> None:
-        """Undo `fold`."""
-        self.folded_weight = self.folded_bias = None
+        bias = self.bias + self.weight @ (self.norm.bias - cast(Tensor, self.norm.running_mean) * scale)
+        return FoldedLayer(self.weight * scale, bias)
 
     def train(self, mode: bool = True) -> Any:
         """As in torch; training unfolds, also where the base was unfolded without its head, as by new tokens."""
         if mode:
-            self.unfold()
+            self.folded = None
         return super().train(mode)
 
     def forward(self, input: Tensor) -> Tensor:
         """(batch, input_size) -> (batch, output_size)"""
-        if self.folded_weight is not None and not torch.is_grad_enabled():
-            return F.leaky_relu(F.linear(input, self.folded_weight, self.folded_bias), self.negative_slope)
+        if self.folded is not None and not torch.is_grad_enabled():
+            return F.leaky_relu(self.folded(input), self.negative_slope)
         features = input if self.norm is None else self._normalize(self.norm, input)
         features = dropout(features, self.dropout_rate, self.training)
-        return F.leaky_relu(super().forward(features), self.negative_slope)
+        return F.leaky_relu(F.linear(features, self.weight, self.bias), self.negative_slope)
 
     def _normalize(self, norm: nn.BatchNorm1d, input: Tensor) -> Tensor:
         """(batch, input_size) -> the same; one example alone, which has no spread, by the running statistics."""
@@ -668,7 +688,13 @@ class DSAForSequenceClassification(DSAPreTrainedModel):
 
         Returns:
             [`DSAClassifierOutput`]
+
+        Raises:
+            ValueError: As [`DSAModel`], or the labels are no classes and the pooling learns from these.
         """
+        learns_from_classes = POOLINGS[self.config.pooling].learns_from_classes
+        if labels is not None and learns_from_classes:
+            labels = self._classes(labels)
         outputs = self.dsa(
             input_ids,
             attention_mask=attention_mask,
@@ -687,7 +713,9 @@ class DSAForSequenceClassification(DSAPreTrainedModel):
         loss = reconstruction_loss = None
         if labels is not None:
             loss, reconstruction_loss = self._loss(labels, logits, sampled_logits, outputs, kwargs)
-        elif self.training and any(term is not None for term in _own_terms(outputs)):
+        elif self.training and (
+            learns_from_classes or (self.config.attention_penalty and outputs.attention_penalty is not None)
+        ):
             logger.warning_once(
                 f"The loss of pooling '{self.config.pooling}' has terms of its own, which the model adds where it gets "
                 "the labels: it got none, as with label_smoothing_factor, so these terms are not trained."
@@ -704,6 +732,15 @@ class DSAForSequenceClassification(DSAPreTrainedModel):
             kl_weight=outputs.kl_weight,
             attention_penalty=outputs.attention_penalty,
         )
+
+    def _classes(self, labels: Tensor) -> Tensor:
+        """Labels as classes, also where each stands in a row of its own, as transformers takes them. (batch,)"""
+        if labels.is_floating_point():
+            raise ValueError(
+                f"Pooling '{self.config.pooling}' learns from one class an example: labels must be whole numbers, got "
+                f"{labels.dtype}."
+            )
+        return labels.view(-1)
 
     def _loss(
         self, labels: Tensor, logits: Tensor, sampled_logits: Tensor, outputs: DSAModelOutput, options: dict[str, Any]
@@ -745,7 +782,9 @@ class DSAForSequenceClassification(DSAPreTrainedModel):
     def _overlap(
         self, input_ids: Tensor | None, attention_mask: Tensor | None, token_type_ids: Tensor | None
     ) -> Tensor | None:
-        """What the tokens of each pair's texts have in common, of those that the model reads. (batch, 5)
+        """What the tokens of each pair's texts have in common, of those that the model reads without token dropout.
+
+        (batch, 5)
 
         Raises:
             ValueError: There are no tokens, but only word vectors.
@@ -761,7 +800,8 @@ class DSAForSequenceClassification(DSAPreTrainedModel):
         sides = [is_token & ~is_second, is_token & is_second]
         if config.max_sentence_tokens is not None:
             sides = [side & (side.cumsum(1) <= config.max_sentence_tokens) for side in sides]
-        found: Tensor = self.pair_features.overlap(input_ids, *sides, self.get_input_embeddings().weight)
+        words = self.get_input_embeddings().__call__  # no module, which accelerate's hooks would move to a device
+        found: Tensor = self.pair_features.overlap(input_ids, *sides, words, config.vocab_size)
         return found
 
     def _sampled_logits(self, outputs: DSAModelOutput, overlap: Tensor | None) -> Tensor:

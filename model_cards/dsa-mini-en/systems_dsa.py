@@ -56,6 +56,7 @@ class Pooling(nn.Module):
         description: What a sentence's vector is, for the model card.
         has_latent: Whether its attention comes from a latent variable, so that `config.latent` counts.
         has_samples: Whether it can draw that variable, `prediction_samples` times at prediction.
+        learns_from_classes: Whether a part of it is trained only where it is given the class of each example.
         has_heads: Whether it has attention heads.
         has_attention: Whether it says how much of each token a vector takes.
         attention_is_extra: Whether that is computed for who asks, and the vector is not made of it.
@@ -68,6 +69,7 @@ class Pooling(nn.Module):
     description: ClassVar[str]
     has_latent: ClassVar[bool] = False
     has_samples: ClassVar[bool] = False
+    learns_from_classes: ClassVar[bool] = False
     has_heads: ClassVar[bool] = True
     has_attention: ClassVar[bool] = True
     attention_is_extra: ClassVar[bool] = False

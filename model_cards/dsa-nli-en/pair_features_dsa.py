@@ -6,6 +6,7 @@ from torch import Tensor, nn
 
 from .configuration_dsa import DSAConfig
 from .overlap_dsa import TokenOverlap
+from .pooled_dsa import at_least_float32
 
 
 class GatedEncoder(nn.Module):
@@ -69,8 +70,10 @@ class PairFeatures(nn.Module):
             return factors
         if overlap is not None and name == "overlap":
             return overlap.to(first.dtype)
-        cosines = [F.cosine_similarity(first, second)[:, None]]
+        # What keeps the cosine of an empty text from 0 / 0 is 0 in half precision.
+        exact = at_least_float32(first), at_least_float32(second)
+        cosines = [F.cosine_similarity(*exact)[:, None]]
         if self.compared_heads:
-            shape = (self.compared_heads, -1)
-            cosines.append(F.cosine_similarity(first.unflatten(1, shape), second.unflatten(1, shape), dim=-1))
-        return torch.cat(cosines, dim=-1)
+            heads = (vectors.unflatten(1, (self.compared_heads, -1)) for vectors in exact)
+            cosines.append(F.cosine_similarity(*heads, dim=-1))
+        return torch.cat(cosines, dim=-1).to(first.dtype)

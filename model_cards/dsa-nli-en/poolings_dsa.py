@@ -323,6 +323,7 @@ class ReinforcedPooling(MultiDimensionalPooling):
         "a weighted sum of its words, with weights for every channel from multi-dimensional self-attention. Before it, "
         "hard attention chooses which words take notice of which (reinforced self-attention)"
     )
+    learns_from_classes = True
 
     def __init__(self, config: DSAConfigFields, in_size: int) -> None:
         super().__init__(config, config.attention_head_size)

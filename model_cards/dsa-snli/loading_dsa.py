@@ -1,7 +1,9 @@
 """What a loaded model must be to give vectors: complete and finite. It goes to the Hub with the model."""
 
+import math
 import os
 from collections.abc import Iterable
+from dataclasses import fields
 from typing import Any
 
 import torch
@@ -28,7 +30,8 @@ def refuse_oversized_config(config: Any) -> None:
         ValueError: The word table, or a square matrix of the largest width, needs more than all memory, or there are
             more layers or larger numbers than anybody computes with.
     """
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    # Windows does not say how much there is.
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else math.inf
     for name in _COUNTS:
         if getattr(config, name) > _MOST:
             raise ValueError(f"{name} is {getattr(config, name):,} in the config: {_MOST:,} is the most.")
@@ -45,23 +48,23 @@ def refuse_oversized_config(config: Any) -> None:
             f"vocab_size is {config.vocab_size:,} in the config: its word table needs more memory than this machine "
             "has."
         )
-    for name, value in vars(config).items():
+    for field in fields(config):  # and not what was written beside them, which no model reads
+        value = getattr(config, field.name)
         if isinstance(value, int) and abs(value) > _LARGEST:
-            raise ValueError(f"{name} is {value:,} in the config: {_LARGEST:,} is the most.")
+            raise ValueError(f"{field.name} is {value:,} in the config: {_LARGEST:,} is the most.")
 
 
-def refuse_missing_weights(source: str, missing: Iterable[str], has_head: bool) -> None:
+def refuse_missing_weights(source: str, missing: Iterable[str]) -> None:
     """Refuse a file of weights that lacks some, which would be drawn at random.
 
     Args:
         source: Where the model comes from, for the message.
-        missing: Names of the weights that the file lacks.
-        has_head: Whether the model was saved with a classifier; an encoder may get a new one.
+        missing: Names of the weights that the file lacks and should have.
 
     Raises:
-        ValueError: The file lacks weights of what was saved.
+        ValueError: There are some.
     """
-    names = sorted(name for name in missing if has_head or not name.startswith(("classifier.", "pair_features.")))
+    names = sorted(missing)
     if names:
         others = f" and {len(names) - 1} more" if len(names) > 1 else ""
         raise ValueError(f"{source}: the file of weights lacks {names[0]}{others}; save or download the model again.")

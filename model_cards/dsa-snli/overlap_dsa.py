@@ -1,5 +1,6 @@
 """What two texts of a pair have in common word by word, which vectors of whole sentences do not keep."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
@@ -53,14 +54,17 @@ class TokenOverlap(nn.Module):
         init.zeros_(self.score)
         init.zeros_(self.bias)
 
-    def forward(self, input_ids: Tensor, first: Tensor, second: Tensor, table: Tensor) -> Tensor:
+    def forward(
+        self, input_ids: Tensor, first: Tensor, second: Tensor, words: Callable[[Tensor], Tensor], vocab_size: int
+    ) -> Tensor:
         """Compare the texts of each pair. Only real tokens cost, and a pair does not see the others.
 
         Args:
             input_ids: (batch, tokens)
             first: Tokens of the first text. (batch, tokens)
             second: Tokens of the second. (batch, tokens)
-            table: The word table. (V, d_0)
+            words: The word table, from ids to vectors of width d_0. (keys,) -> (keys, d_0)
+            vocab_size: Its rows.
 
         Returns:
             (batch, 5)
@@ -73,14 +77,14 @@ class TokenOverlap(nn.Module):
         if not torch.compiler.is_compiling():
             count = int((text < texts).sum())
             text, ids = text[:count], ids[:count]
-        tokens = _distinct(text, ids, len(table))
-        weights = self._weights(tokens.key, table)  # (keys,)
+        tokens = _distinct(text, ids, vocab_size)
+        weights = self._weights(tokens.key, words)  # (keys,)
         squares = weights * weights
         total, common = (tokens.sums(marks, weights, texts) for marks in (tokens.first, tokens.shared))
         square_total, square_common = (tokens.sums(marks, squares, texts) for marks in (tokens.first, tokens.shared))
         # Neighbours within a text; its last token, whose neighbour is another's, has none.
         inside = torch.where(text[1:] == text[:-1], text[1:], texts)
-        neighbours = _distinct(inside, ids[:-1] * len(table) + ids[1:], len(table) ** 2)
+        neighbours = _distinct(inside, ids[:-1] * vocab_size + ids[1:], vocab_size**2)
         ones = torch.ones_like(neighbours.key, dtype=weights.dtype)
         counts, common_counts = (neighbours.sums(marks, ones, texts) for marks in (neighbours.first, neighbours.shared))
         norms = (square_total[0::2] * square_total[1::2]).clamp(min=1e-12).sqrt()  # (batch,)
@@ -93,12 +97,12 @@ class TokenOverlap(nn.Module):
             dim=1,
         )
 
-    def _weights(self, ids: Tensor, table: Tensor) -> Tensor:
+    def _weights(self, ids: Tensor, words: Callable[[Tensor], Tensor]) -> Tensor:
         """What tokens weigh, in float32 or more. (keys,) -> (keys,)"""
         if torch.compiler.is_compiling():
-            return self._weigh(table[ids])
+            return self._weigh(words(ids))
         distinct, index = ids.unique(return_inverse=True)
-        return self._weigh(table[distinct])[index]
+        return self._weigh(words(distinct))[index]
 
     def _weigh(self, vectors: Tensor) -> Tensor:
         """(tokens, d_0) -> (tokens,)"""

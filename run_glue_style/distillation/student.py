@@ -77,7 +77,7 @@ def make_student(
                 torch.manual_seed(seed)  # for a projection that the model does not have
                 model, info = DSAModel.from_pretrained(start, config=config, output_loading_info=True)
             missing = [name for name in info["missing_keys"] if not name.startswith(drawn)]
-            refuse_missing_weights(start, missing, has_head=False)
+            refuse_missing_weights(start, missing)
             return model, portable(load_tokenizer(start, config))
     assert arguments.vectors is not None
     vocabulary, vectors = fresh_vocabulary(arguments.vectors, sentences, config, overrides, show_progress)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 from small_models import FIRST_TOKEN, PROJECTION_CASES, VOCABULARY, join_pair, pad_rows, randomize, small_config
-from torch import Tensor
+from torch import Tensor, nn
 from transformers import AutoModel, AutoModelForSequenceClassification
 
 from modeling_dsa import DSAForNLI, DSAForSequenceClassification, DSAModel
@@ -123,7 +123,8 @@ def test_training_and_new_weights_and_tokens_unfold() -> None:
     model(ids, attention_mask=mask, labels=torch.tensor([0, 1, 2, 0, 1])).loss.backward()
     model.eval().fold_embeddings()
     other = randomize(classifier(), seed=5)
-    model.load_state_dict(other.state_dict())
+    part_of = nn.ModuleDict({"model": model})
+    part_of.load_state_dict(nn.ModuleDict({"model": other}).state_dict())
     assert torch.equal(predict(model)[0], predict(other)[0])
     model.fold_embeddings()
     model.resize_token_embeddings(VOCABULARY + 5)

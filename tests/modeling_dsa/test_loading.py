@@ -5,6 +5,7 @@ of the backward pass. Each works here as for any other model, or is refused with
 import copy
 import json
 import logging
+import os
 import pickle
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import Any
 import accelerate
 import pytest
 import torch
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 from small_models import (
     EXAMPLE_PAIRS,
     PROJECTION_CASES,
@@ -27,7 +28,8 @@ from torch import Tensor, nn
 from transformers import AutoModel, AutoModelForSequenceClassification
 from transformers.modeling_layers import GradientCheckpointingLayer
 
-from modeling_dsa import DSAForNLI, DSAForSequenceClassification, DSAModel
+from modeling_dsa import DSAConfig, DSAForNLI, DSAForSequenceClassification, DSAModel
+from modeling_dsa.modeling_dsa import DSAPreTrainedModel
 from modeling_dsa.repository_dsa import write_repository_files
 
 Batch = dict[str, Tensor]
@@ -37,6 +39,7 @@ SYSTEMS: dict[str, dict[str, Any]] = {
     **SYSTEM_CASES,
     **PROJECTION_CASES,
     "variational, samples": {"pooling": "variational", "num_prediction_samples": 4, "num_training_samples": 3},
+    "overlap and cosine": {"pair_features": ["first", "overlap", "cosine"]},
 }
 all_systems = pytest.mark.parametrize("changes", SYSTEMS.values(), ids=SYSTEMS.keys())
 
@@ -183,6 +186,7 @@ DEVICE_MAPS: dict[str, dict[str, str]] = {
         "dsa.pooling": "disk",
         "dsa.projection": "disk",
         "dsa.shortcut": "disk",
+        "pair_features": "disk",
         "classifier": "disk",
     },
     "the words on disk": {
@@ -191,9 +195,10 @@ DEVICE_MAPS: dict[str, dict[str, str]] = {
         "dsa.pooling": "cpu",
         "dsa.projection": "cpu",
         "dsa.shortcut": "cpu",
+        "pair_features": "cpu",
         "classifier": "cpu",
     },
-    "the encoder on disk": {"dsa": "disk", "classifier": "cpu"},
+    "the encoder on disk": {"dsa": "disk", "pair_features": "cpu", "classifier": "cpu"},
 }
 
 
@@ -223,10 +228,10 @@ def test_an_automatic_map_splits_no_encoder_and_no_pooling(saved: tuple[DSAForNL
 
 
 OFFLOADS: dict[str, Callable[[nn.Module, Path], nn.Module]] = {
-    "cpu_offload": lambda model, _: accelerate.cpu_offload(model, execution_device="cpu"),
+    "cpu_offload": lambda model, _: accelerate.cpu_offload(model, execution_device="cpu", offload_buffers=True),
     "disk_offload": lambda model, folder: accelerate.disk_offload(model, folder, execution_device="cpu"),
     "dispatch_model": lambda model, folder: accelerate.dispatch_model(
-        model, {"dsa": "disk", "classifier": "cpu"}, main_device="cpu", offload_dir=folder
+        model, {"dsa": "disk", "pair_features": "cpu", "classifier": "cpu"}, main_device="cpu", offload_dir=folder
     ),
 }
 
@@ -247,10 +252,12 @@ def test_what_is_on_disk_takes_part_in_training_and_learns_nothing(saved: tuple[
     """accelerate hands no gradients back."""
     model, folder = saved
     expected = gradients(model.train())
-    loaded = DSAForNLI.from_pretrained(folder, device_map={"dsa": "disk", "classifier": "cpu"}).train()
+    loaded = DSAForNLI.from_pretrained(
+        folder, device_map={"dsa": "disk", "pair_features": "cpu", "classifier": "cpu"}
+    ).train()
     found = gradients(loaded)
     for name in expected:
-        torch.testing.assert_close(found[name], expected[name] if name.startswith("classifier.") else None)
+        torch.testing.assert_close(found[name], None if name.startswith("dsa.") else expected[name])
 
 
 # Precision
@@ -403,6 +410,65 @@ def test_other_classes_are_refused_where_nobody_asked_to_ignore_them(
         transformers_log.removeHandler(caplog.handler)
     assert "classifier.2.weight" in caplog.text
     assert "torch.Size([3, 5]) vs model:torch.Size([5, 5])" in caplog.text
+
+
+class Tagger(DSAPreTrainedModel):
+    """A user's own head."""
+
+    def __init__(self, config: DSAConfig) -> None:
+        super().__init__(config)
+        self.dsa = DSAModel(config)
+        self.tagger = nn.Linear(config.encoded_size, 4)
+        self.post_init()
+
+
+def test_a_head_of_ones_own_starts_from_an_encoder_and_not_from_a_part_of_one(tmp_path: Path) -> None:
+    encoder = randomize(DSAModel(small_config()))
+    encoder.save_pretrained(tmp_path)
+    tagger, info = Tagger.from_pretrained(tmp_path, output_loading_info=True)
+    assert info["missing_keys"] == {"tagger.weight", "tagger.bias"}
+    tagger = Tagger.from_pretrained(tmp_path)
+    torch.testing.assert_close(run(tagger.dsa).pooler_output, run(encoder.eval()).pooler_output, rtol=0, atol=0)
+    weights = load_file(tmp_path / "model.safetensors")
+    del weights["encoder.compression.bias"]
+    save_file(weights, tmp_path / "model.safetensors", {"format": "pt"})
+    with pytest.raises(ValueError, match=r"lacks dsa\.encoder\.compression\.bias; save or download"):
+        Tagger.from_pretrained(tmp_path)
+
+
+class Subclass(DSAForNLI):
+    """Not in the code that travels along."""
+
+
+def test_a_subclass_is_saved_as_the_class_that_travels_along(tmp_path: Path) -> None:
+    Subclass(small_config(sentences_per_example=2)).save_pretrained(tmp_path)
+    config = json.loads((tmp_path / "config.json").read_text())
+    assert config["auto_map"]["AutoModelForSequenceClassification"] == "modeling_dsa.DSAForNLI"
+
+
+def test_half_precision_compares_with_an_empty_text() -> None:
+    model = model_of({"pair_features": ["cosine", "product"], "num_attention_heads": 2}).to(torch.float16)
+    ids, mask = pad_rows([join_pair([5, 6], []), join_pair([], [])])
+    with torch.no_grad():
+        assert model(ids, attention_mask=mask).logits.isfinite().all()
+
+
+def test_a_system_that_does_not_tell_its_memory_can_make_a_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(os, "sysconf")  # Windows
+    DSAModel(small_config(n_train_tokens=3 * 10**9))  # a user's own note in the config, which no model reads
+
+
+@pytest.mark.parametrize("pooling", ["variational", "reinforced"])
+def test_labels_of_a_pooling_that_learns_from_them_are_classes(pooling: str) -> None:
+    model = model_of({"pooling": pooling, "encoder": "none"}).train()
+    batch = labelled_batch()
+    losses = []
+    for labels in (batch["labels"], batch["labels"][:, None]):  # as a collator may lay them out
+        torch.manual_seed(0)
+        losses.append(model(**{**batch, "labels": labels}).loss)
+    assert losses[0] == losses[1]
+    with pytest.raises(ValueError, match=r"labels must be whole numbers, got torch\.float32"):
+        model(**{**batch, "labels": torch.rand(6, 3)})
 
 
 def test_an_encoder_does_not_mind_other_classes(tmp_path: Path) -> None:

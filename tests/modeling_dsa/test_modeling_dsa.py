@@ -436,6 +436,7 @@ WORDLESS = {
     "separators only": torch.tensor([[SEP, SEP], [SEP, PAD]]),
     "no columns": torch.zeros(2, 0, dtype=torch.long),  # what the tokenizer makes of empty texts
     "no columns, one row": torch.zeros(1, 0, dtype=torch.long),
+    "no rows": torch.zeros(0, 5, dtype=torch.long),
 }
 
 
@@ -841,11 +842,10 @@ def test_every_layer_has_the_he_initialisation_of_its_dropout(scaling: str, pool
     model = DSAForNLI(config)
     seen = 0
     for name, layer in model.named_modules():
-        if isinstance(layer, nn.Linear | nn.Conv1d):
+        if isinstance(layer, nn.Linear | nn.Conv1d | ClassifierLayer):
             rate = 0.2 if isinstance(layer, ConvLayer) else 0.3 if isinstance(layer, ClassifierLayer) else None
             factor = 1 if rate is None else {"keep_prob": 1 - rate, "dropout_rate": rate, "none": 1}[scaling]
-            fan_in = layer.in_features if isinstance(layer, nn.Linear) else layer.in_channels * layer.kernel_size[0]
-            expected = math.sqrt(2 / (1 + config.negative_slope**2) / fan_in * factor)
+            expected = math.sqrt(2 / (1 + config.negative_slope**2) / layer.weight[0].numel() * factor)
             weight = layer.weight.double()
             tolerance = 5 / math.sqrt(2 * weight.numel())
             assert weight.std().item() == pytest.approx(expected, rel=tolerance), name

@@ -29,6 +29,7 @@ from transformers import (
     TrainingArguments,
 )
 from transformers.modeling_layers import GradientCheckpointingLayer
+from transformers.utils import logging
 
 from modeling_dsa import DSAForNLI, DSAForSequenceClassification
 from modeling_dsa.repository_dsa import write_repository_files
@@ -121,11 +122,15 @@ def test_a_last_batch_of_one_example_is_trained(tmp_path: Path) -> None:
     assert np.isfinite(losses_of(trainer)).all()
 
 
-def test_a_loss_without_the_models_own_terms_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    penalised = SYSTEMS["pairs, structured"] | {"attention_penalty": 0.3}
-    trainer = trainer_of(penalised, tmp_path, max_steps=1, label_smoothing_factor=0.1)
+@pytest.mark.parametrize("pooling", ["structured", "variational", "reinforced"])
+def test_a_loss_without_the_models_own_terms_is_told(
+    pooling: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    changes = {"sentences_per_example": 2, "encoder": "none", "pooling": pooling, "attention_penalty": 0.3}
+    trainer = trainer_of(changes, tmp_path, max_steps=1, label_smoothing_factor=0.1)
+    logging.get_logger().warning_once.cache_clear()  # type: ignore[attr-defined]  # it is said once a process
     trainer.train()
-    assert "The loss of pooling 'structured' has terms of its own" in caplog.text
+    assert f"The loss of pooling '{pooling}' has terms of its own" in caplog.text
 
 
 def test_noise_that_cannot_be_added_is_refused(tmp_path: Path) -> None:
