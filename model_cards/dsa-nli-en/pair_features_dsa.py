@@ -74,6 +74,6 @@ class PairFeatures(nn.Module):
         exact = at_least_float32(first), at_least_float32(second)
         cosines = [F.cosine_similarity(*exact)[:, None]]
         if self.compared_heads:
-            heads = (vectors.unflatten(1, (self.compared_heads, -1)) for vectors in exact)
-            cosines.append(F.cosine_similarity(*heads, dim=-1))
+            of_first, of_second = (vectors.unflatten(1, (self.compared_heads, -1)) for vectors in exact)
+            cosines.append(F.cosine_similarity(of_first, of_second, dim=-1))
         return torch.cat(cosines, dim=-1).to(first.dtype)
