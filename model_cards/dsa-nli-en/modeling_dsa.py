@@ -764,13 +764,23 @@ class DSAForSequenceClassification(DSAPreTrainedModel):
         return loss, reconstruction_loss
 
     def _hint_at_pairs(self, second: Tensor | None, types: Tensor | None) -> None:
-        """Say once that an example has no second text: the answer would sound as sure as ever.
+        """Say once that an example has a text too few or too many: the answer would sound as sure as ever.
 
         Args:
             second: Vectors of the second texts, 0 where none of a text is read. (batch, width)
             types: One whose tokens the caller has masked on purpose was given. (batch, tokens)
         """
-        if second is None or second.is_meta or self.training or torch.compiler.is_compiling():
+        if torch.compiler.is_compiling():
+            return
+        if second is None:
+            # A GPU would be waited for; in training an evaluation tells.
+            if types is not None and not types.is_meta and not (self.training and types.is_cuda) and types.any():
+                logger.warning_once(
+                    "This model reads single texts, and an example is a pair, which is read as one text: for a model "
+                    "of pairs set sentences_per_example=2."
+                )
+            return
+        if second.is_meta or self.training:
             return
         is_given = second.any(-1) if types is None else second.any(-1) | types.any(-1)
         if not is_given.all():

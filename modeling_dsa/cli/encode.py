@@ -9,6 +9,7 @@ from typing import Any
 from modeling_dsa.batching_dsa import BATCH_SIZE, DTYPES
 from modeling_dsa.encoding.vector_files import SHARD_SIZE
 from modeling_dsa.files.remote_paths import AnyPath, check_writable, parse_path
+from modeling_dsa.shipped.models import model_source
 
 from .numbers import whole_number
 
@@ -35,7 +36,9 @@ def add_parser(commands: "argparse._SubParsersAction[Any]") -> None:
         "folder can be written by several processes (accelerate launch or torchrun), and resumed after a stop, by the "
         "same command.",
     )
-    parser.add_argument("--model", required=True, metavar="MODEL", help="Folder or Hub id of a model.")
+    parser.add_argument(
+        "--model", required=True, type=model_source, metavar="MODEL", help="Folder or Hub id of a model."
+    )
     parser.add_argument(
         "--text_column", metavar="NAME", help="Column of the sentences; default: found as for training, such as 'text'."
     )

@@ -10,6 +10,7 @@ from modeling_dsa.files.optional_packages import optional_packages
 from modeling_dsa.files.replacing import replaced_file, write_json
 from modeling_dsa.files.shown_paths import command_without_folders, without_folders
 from modeling_dsa.files.standard_output import standard_output
+from modeling_dsa.shipped.models import model_source
 
 if TYPE_CHECKING:
     from modeling_dsa.evaluation.models import EvaluatedModel
@@ -26,7 +27,10 @@ def add_parser(commands: "argparse._SubParsersAction[Any]") -> None:
     parser = commands.add_parser("evaluate", help=text, description=text, allow_abbrev=False)
     parser.set_defaults(run=run)
     parser.add_argument(
-        "model", metavar="MODEL", help="Folder or Hub id of a model, or of any model of sentence-transformers."
+        "model",
+        type=model_source,
+        metavar="MODEL",
+        help="Folder or Hub id of a model, or of any model of sentence-transformers.",
     )
     parser.add_argument(
         "--similarity",

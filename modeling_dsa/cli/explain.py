@@ -14,6 +14,7 @@ from modeling_dsa.files.optional_packages import optional_packages
 from modeling_dsa.files.replacing import replaced_file, write_json
 from modeling_dsa.files.shown_paths import command_without_folders, last_part, without_folders
 from modeling_dsa.files.standard_output import standard_output
+from modeling_dsa.shipped.models import model_source
 
 from .numbers import whole_number
 
@@ -31,7 +32,7 @@ def add_parser(commands: "argparse._SubParsersAction[Any]") -> None:
     text = "Show where a model looks in a text or a pair, or measure whether that explains what it decides."
     parser = commands.add_parser("explain", help=text, description=text, allow_abbrev=False)
     parser.set_defaults(run=run)
-    parser.add_argument("model", metavar="MODEL", help="Folder or Hub id of a model.")
+    parser.add_argument("model", type=model_source, metavar="MODEL", help="Folder or Hub id of a model.")
     parser.add_argument("text", metavar="TEXT", nargs="?", help="The text, or the first of a pair.")
     parser.add_argument("text_pair", metavar="TEXT_PAIR", nargs="?", help="The second text of a pair.")
     parser.add_argument(

@@ -11,6 +11,7 @@ from modeling_dsa.files.loading import load_model_and_tokenizer, load_part
 from modeling_dsa.files.model_folder import read_config
 from modeling_dsa.files.replacing import replaced_file
 from modeling_dsa.files.standard_output import standard_output
+from modeling_dsa.shipped.models import model_source
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -29,7 +30,7 @@ def add_parser(commands: "argparse._SubParsersAction[Any]") -> None:
     text = "Classify texts or pairs of texts: a label and the probability of every label for each, in their order."
     parser = commands.add_parser("predict", help=text, description=text, allow_abbrev=False)
     parser.set_defaults(run=run)
-    parser.add_argument("model", metavar="MODEL", help="Folder or Hub id of a classifier.")
+    parser.add_argument("model", type=model_source, metavar="MODEL", help="Folder or Hub id of a classifier.")
     parser.add_argument(
         "input",
         metavar="INPUT",

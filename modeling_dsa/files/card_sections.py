@@ -53,13 +53,14 @@ def keep_own_words(card: ModelCard, old: ModelCard) -> None:
 
     Args:
         card: The new one. Its end gets the text between each `<!-- own words -->` and `<!-- end of own words -->`,
-            and it the language, where it names none.
+            and it language and licence, where it names none.
         old: The one before.
     """
     for words in _OWN_WORDS.findall(old.text):
         card.text = f"{card.text.rstrip()}\n\n{words}\n"
     new_data, old_data = cast(ModelCardData, card.data), cast(ModelCardData, old.data)
     new_data.language = new_data.language or old_data.language
+    new_data.license = new_data.license or old_data.license
 
 
 def write_card(card: ModelCard, folder: Path) -> None:

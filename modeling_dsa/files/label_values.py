@@ -48,6 +48,9 @@ def as_number(value: object) -> int | float | None:
 def class_index(value: object, names: Sequence[str], location: str) -> int | None:
     """The index of the class that a value stands for: its name, in any case where that is unique, or its index.
 
+    Where a class is called by a number, a label is a name: 1 could be either, and a file that counts from 0 would have
+    most of its labels read as the neighbours of what they are.
+
     Args:
         value: From the data.
         names: The classes, by index.
@@ -68,9 +71,11 @@ def class_index(value: object, names: Sequence[str], location: str) -> int | Non
     folded = [other.casefold() for other in names]
     if folded.count(name.casefold()) == 1:
         return folded.index(name.casefold())
-    if name in map(str, range(len(names))):
+    takes_indices = not any(as_number(other) is not None for other in names)
+    if takes_indices and name in map(str, range(len(names))):
         return int(name)
+    indices = f", 0 to {len(names) - 1}," if takes_indices else ","
     raise ValueError(
-        f"{location}: the label {value!r:.80} is unknown; it must be one of {', '.join(names)}, 0 to {len(names) - 1}, "
-        "or - or -1 for an example without a label"
+        f"{location}: the label {value!r:.80} is unknown; it must be one of {', '.join(names)}{indices} or - or -1 for "
+        "an example without a label"
     )

@@ -29,6 +29,8 @@ from modeling_dsa.prediction.logits import logits_to_scores
 
 from .weights import weights_hash
 
+_SEPARATOR = "[SEP]"  # of text.tokenization, which imports transformers
+
 FOLDER = "onnx"
 FILE, QUANTIZED_FILE = "model.onnx", "model_quantized.onnx"  # as optimum and transformers.js call them
 INPUTS = ("input_ids", "attention_mask", "token_type_ids")
@@ -171,14 +173,19 @@ class OnnxModel:
             {"label": its name, "score": its probability} for each.
 
         Raises:
-            ValueError: The model is no classifier, one of `texts` is no text, or `batch_size` is below 1.
+            ValueError: The model is no classifier, one of `texts` is no text or, for a model of pairs, no pair, or
+                `batch_size` is below 1.
         """
         if not self.labels:
             raise ValueError(f"{self.about['name']} is no classifier: it has vectors only, by encode().")
-        several = [texts] if isinstance(texts, str | tuple | Mapping) else texts
+        several = [_pair(text) for text in ([texts] if isinstance(texts, str | tuple | Mapping) else texts)]
+        if any(output.name == "second_pooler_output" for output in self.session.get_outputs()):
+            single = next((text for text in several if isinstance(text, str) and _SEPARATOR not in text), None)
+            if single is not None:
+                raise ValueError(f"The model reads pairs, and {single!r:.80} is one text: give (text, text_pair).")
         logits = compute_in_batches(
             self._text_tokenizer,
-            [_pair(text) for text in several],
+            several,
             lambda batch: self._run(batch, "logits"),
             self._width("logits"),
             batch_size=batch_size,

@@ -5,7 +5,6 @@
 
 import argparse
 import gzip
-import re
 import sys
 import zlib
 from collections.abc import Mapping, Sequence
@@ -89,7 +88,7 @@ def write_card(folder: Path, model_id: str, other_seeds: Sequence[Mapping[str, A
     """Write the card of a model's folder, README.md, from its config.json and, if it has them, results and weights.
 
     What `dsa evaluate` and `dsa explain --faithfulness` wrote beside these weights goes in too. Of the card before it
-    keeps the language and what stands between `<!-- own words -->` and `<!-- end of own words -->`.
+    keeps language, licence and what stands between `<!-- own words -->` and `<!-- end of own words -->`.
 
     Args:
         folder: A saved model.
@@ -184,7 +183,7 @@ def _facts(
         "results": results,
         "data_key": known.table if known else None,
         "glove": "glove" in vectors.lower(),
-        "english": known is not None or re.search(r"glove\.(6B|27B|42B|840B)", vectors, flags=re.I) is not None,
+        "english": known is not None,
         "first": first,
         "second": second,
         "text": plain,

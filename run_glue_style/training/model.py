@@ -5,10 +5,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 from huggingface_hub.errors import StrictDataclassError
+from torch import nn
 from transformers import PreTrainedTokenizerBase
 
 from modeling_dsa import DSAConfig, DSAForSequenceClassification, DSAModel
@@ -21,6 +22,7 @@ from modeling_dsa.text.building import build_model, vocabulary_from_texts
 from modeling_dsa.text.tokenization import WordTokenizer, portable
 from modeling_dsa.text.vocabulary import vocabulary_of_texts
 from modeling_dsa.text.word_vectors import WordVectors
+from modeling_dsa.variational_dsa import VariationalSelfAttention
 from run_glue_style.tasks.distinct_texts import DistinctTexts
 from run_glue_style.tasks.task import Task
 
@@ -58,7 +60,10 @@ def vectors_path(task: Task, arguments: ModelArguments) -> Path | None:
         return None
     path = arguments.vectors or task.default_vectors
     if path is None:
-        raise ValueError("These data need word vectors: give --vectors, such as glove.840B.300d.zip.")
+        raise ValueError(
+            "These data need word vectors: give --vectors, such as glove.840B.300d.zip, or --model_name_or_path "
+            "dsa-base-en, which has its own."
+        )
     return path
 
 
@@ -190,7 +195,10 @@ def has_fresh_head(task: Task, arguments: ModelArguments) -> bool:
     if arguments.model_name_or_path is None:
         return True
     stored, wanted = DSAConfig.from_pretrained(arguments.model_name_or_path), _labels(task)
-    return any(getattr(stored, name) != wanted[name] for name in ("id2label", "sentences_per_example", "problem_type"))
+    has_other_labels = sorted(stored.class_names) != sorted(wanted["id2label"].values())
+    return has_other_labels or any(
+        getattr(stored, name) != wanted[name] for name in ("sentences_per_example", "problem_type")
+    )
 
 
 def _encoder_shapes(config: DSAConfig) -> dict[str, torch.Size]:
@@ -206,12 +214,25 @@ def _saved_model(task: Task, arguments: ModelArguments, config: DSAConfig, seed:
         torch.manual_seed(seed)  # for a head that the model does not have
         if not has_fresh_head(task, arguments):
             saved: DSAForSequenceClassification = task.model_class.from_pretrained(start, config=config)
+            stored = DSAConfig.from_pretrained(start).class_names
+            _reorder_classes(saved, [stored.index(name) for name in config.class_names])
             return saved
         model = task.model_class(config)
     config.architectures = [task.model_class.__name__]  # records tell by it what was trained
     logger.info(f"The encoder is that of {start}; the head is a new one, for other labels.")
     model.dsa.load_state_dict(DSAModel.from_pretrained(start, config=config).state_dict())
     return model
+
+
+@torch.no_grad()
+def _reorder_classes(model: DSAForSequenceClassification, order: list[int]) -> None:
+    """Give each class the weights of that which stood at its place in `order` before."""
+    last = cast(nn.Linear, model.classifier[-1])
+    last.weight.copy_(last.weight[order])
+    last.bias.copy_(last.bias[order])
+    if isinstance(model.dsa.pooling, VariationalSelfAttention):
+        seen = model.dsa.pooling.class_vectors.weight  # (width, classes)
+        seen.copy_(seen[:, order])
 
 
 def _labels(task: Task) -> dict[str, Any]:

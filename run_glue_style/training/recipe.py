@@ -54,7 +54,7 @@ class ModelArguments:
     vectors: Path | None = _option(
         None,
         "Word vectors (GloVe .txt/.zip/.gz, word2vec text/.bin, fastText .vec), or teacher:MODEL for those that a "
-        "sentence-transformers model gives the words; default: those in the package.",
+        "sentence-transformers model gives the words; default: those in the package, for its own SNLI pairs.",
     )
 
     def __post_init__(self) -> None:

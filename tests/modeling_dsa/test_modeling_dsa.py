@@ -765,6 +765,11 @@ def test_a_pair_without_a_second_text_gets_a_hint(caplog: pytest.LogCaptureFixtu
     assert not caplog.messages
     model(torch.tensor([[FIRST_TOKEN, FIRST_TOKEN, FIRST_TOKEN]]))
     assert caplog.messages[0].startswith("This model reads pairs, and an example has no second text")
+    single = DSAForSequenceClassification(small_config(sentences_per_example=1))
+    single(pair, token_type_ids=torch.tensor([[0, 0, 0]]))
+    assert len(caplog.messages) == 1
+    single(pair, token_type_ids=torch.tensor([[0, 0, 1]]))
+    assert caplog.messages[1].startswith("This model reads single texts, and an example is a pair")
 
 
 def test_nli_needs_pairs() -> None:

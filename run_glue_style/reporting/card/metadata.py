@@ -66,7 +66,7 @@ def card_metadata(
         for example in examples
     ]
     return ModelCardData(
-        license="apache-2.0",
+        license="apache-2.0" if known is not None else None,
         language="en" if facts["english"] else None,
         library_name="transformers",
         pipeline_tag=_pipeline(kind, results),

@@ -271,7 +271,7 @@ def test_data_of_ones_own_are_not_taken_for_public_ones() -> None:
     }
     results["model"] = results["model"] | {"id2label": {"0": "spam", "1": "mail"}, "label2id": {"spam": 0, "mail": 1}}
     card = card_of(results)
-    assert not {"datasets", "language"} & set(metadata(card))
+    assert not {"datasets", "language", "license"} & set(metadata(card))
     assert "Given a text, it names a class: *spam*, *mail*." in card.text
     assert "ask their owner for their licence" in card.text
     assert "sentiment-analysis" not in metadata(card)["tags"]

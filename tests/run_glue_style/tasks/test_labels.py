@@ -28,6 +28,13 @@ def test_known_classes_are_read_by_name_and_index() -> None:
         labels.read(2, "here")
 
 
+def test_a_number_is_a_name_where_classes_are_called_by_numbers() -> None:
+    stars = KnownClasses(("1", "2", "3", "4", "5"))
+    assert stars.read("1", "here") == 0
+    with pytest.raises(ValueError, match="here: the label 0 is unknown; it must be one of 1, 2, 3, 4, 5, or - or -1"):
+        stars.read(0, "here")
+
+
 def test_numbers_may_have_one_that_stands_for_none() -> None:
     assert [Numbers(unlabelled=-1).read(value, "here") for value in ("2.5", -1, 0)] == [2.5, None, 0.0]
     assert Numbers().read(-1, "here") == -1.0
