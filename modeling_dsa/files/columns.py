@@ -166,11 +166,14 @@ def _text_columns(
     textual = [column for column in columns if _holds_texts([row.get(column) for row in rows], table)]
     if not usual and len(textual) == 1 and not pairs_alone:
         return (textual[0],)
+    if not usual and len(textual) == 1:
+        raise ValueError(
+            f"{table.name}: a pair has two texts, and only {_list(textual)} holds any: add the other ones."
+        )
     several = _list([" and ".join(found) for found in usual] or textual or columns)
-    problem = "which two of {} hold the pairs of texts" if pairs_alone else "which of {} holds the texts"
     raise ValueError(
-        f"{table.name}: it is not clear {problem.format(several)}; say it with --text_column, and two columns for pairs"
-        f"{_about_header(columns, table)}"
+        f"{table.name}: it is not clear which of {several} holds the texts; say it with --text_column, "
+        f"and two columns for pairs{_about_header(columns, table)}"
     )
 
 

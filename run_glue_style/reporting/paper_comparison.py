@@ -126,8 +126,8 @@ class Comparison:
 
     def _published_vectors(self) -> str:
         """The word vectors of the published figures, and those of rows that have others."""
-        others = [f" ({name}: {row.vectors})" for name, row in self.table.systems.items() if row.vectors is not None]
-        return self.table.published_with.vectors + "".join(others)
+        others = [f"{name}: {row.vectors}" for name, row in self.table.systems.items() if row.vectors is not None]
+        return self.table.published_with.vectors + (f" ({', '.join(others)})" if others else "")
 
     def notes(self) -> str:
         """Data, vectors, recipe and options of our runs, and how the published figures were made otherwise."""

@@ -192,7 +192,7 @@ def test_mistakes_are_one_sentence_and_leave_nothing(
         ("vsam", [" "], "' ' is an empty text"),
         ("nli", [pair_file, "b"], "gives the texts itself: leave out 'b'"),
         ("vsam", [pair_file], "pairs.csv: it is not clear which of 'premise and hypothesis', 'text' holds the"),
-        ("nli", [null], "null.jsonl: it is not clear which of 'text' holds the texts; say it with --text_column"),
+        ("nli", [null], "null.jsonl: a pair has two texts, and only 'text' holds any: add the other ones."),
         ("nli", [pair_file, "--text_column", "text"], "reads pairs of texts: name two columns with --text_column"),
         (
             "vsam",
