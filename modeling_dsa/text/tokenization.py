@@ -8,7 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from tokenizers import AddedToken, Tokenizer, models, processors
+from tokenizers import AddedToken, Tokenizer, decoders, models, processors
 from transformers import PreTrainedTokenizerBase, TokenizersBackend
 
 from .word_rules import latin_characters, normalizer, pre_tokenizer
@@ -140,6 +140,7 @@ def _numbered(words: list[str], pieces: list[str]) -> dict[str, int]:
 def _backend(vocabulary: dict[str, int], *, lowercase: bool, open_vocabulary: bool) -> Tokenizer:
     if open_vocabulary:
         tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token=UNK, max_input_chars_per_word=_NO_LIMIT))
+        tokenizer.decoder = decoders.WordPiece(prefix=CONTINUING, cleanup=False)
     else:
         tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token=UNK))
     tokenizer.normalizer = normalizer(lowercase=lowercase)

@@ -336,6 +336,7 @@ def test_an_open_vocabulary_has_its_ids_in_order_and_is_saved(tmp_path: Path) ->
     texts = [*SPLITTING, "x" * 200]
     expected = tokenizer(texts, texts[::-1], padding=True, return_offsets_mapping=True)
     assert dict(loaded(texts, texts[::-1], padding=True, return_offsets_mapping=True)) == dict(expected)
+    assert loaded.decode(loaded("doing un-man")["input_ids"]) == "doing un - man"
 
 
 @pytest.mark.parametrize(
