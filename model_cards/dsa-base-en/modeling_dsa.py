@@ -740,7 +740,7 @@ class DSAForSequenceClassification(DSAPreTrainedModel):
                 f"Pooling '{self.config.pooling}' learns from one class an example: labels must be whole numbers, got "
                 f"{labels.dtype}."
             )
-        return labels.view(-1)
+        return labels.flatten()
 
     def _loss(
         self, labels: Tensor, logits: Tensor, sampled_logits: Tensor, outputs: DSAModelOutput, options: dict[str, Any]
@@ -773,8 +773,9 @@ class DSAForSequenceClassification(DSAPreTrainedModel):
         if torch.compiler.is_compiling():
             return
         if second is None:
-            # A GPU would be waited for; in training an evaluation tells.
-            if types is not None and not types.is_meta and not (self.training and types.is_cuda) and types.any():
+            if types is None or types.is_meta or (self.training and types.device.type != "cpu"):
+                return  # a GPU would be waited for: an evaluation tells
+            if types.any():
                 logger.warning_once(
                     "This model reads single texts, and an example is a pair, which is read as one text: for a model "
                     "of pairs set sentences_per_example=2."

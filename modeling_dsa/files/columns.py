@@ -164,12 +164,12 @@ def _text_columns(
     if len(usual) == 1:
         return usual[0]
     textual = [column for column in columns if _holds_texts([row.get(column) for row in rows], table)]
-    if not usual and len(textual) == 1 and not pairs_alone:
-        return (textual[0],)
     if not usual and len(textual) == 1:
-        raise ValueError(
-            f"{table.name}: a pair has two texts, and only {_list(textual)} holds any: add the other ones."
-        )
+        if pairs_alone:
+            raise ValueError(
+                f"{table.name}: a pair has two texts, and only {_list(textual)} holds any: add the other ones."
+            )
+        return (textual[0],)
     several = _list([" and ".join(found) for found in usual] or textual or columns)
     raise ValueError(
         f"{table.name}: it is not clear which of {several} holds the texts; say it with --text_column, "
