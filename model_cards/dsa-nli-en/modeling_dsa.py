@@ -257,19 +257,15 @@ class DSAPreTrainedModel(PreTrainedModel):
         if base.shortcut is not None:
             base.shortcut.folded = FoldedShortcut(base.shortcut, table)
         for module in self.modules():
-            if isinstance(module, ClassifierLayer):
-                module.folded = module.fold()
+            if isinstance(module, ClassifierLayer) and module.norm is not None:
+                module.folded = FoldedLayer(module, module.norm)
         self.config.fold_embeddings = True
 
     def unfold_embeddings(self) -> None:
         """Undo `fold_embeddings`; nothing, where it was not called."""
         self.config.fold_embeddings = False
-        base = cast(DSAModel, self.base_model)
-        base.folded = None
-        if base.shortcut is not None:
-            base.shortcut.folded = None
         for module in self.modules():
-            if isinstance(module, ClassifierLayer):
+            if isinstance(module, DSAModel | WordShortcut | ClassifierLayer):
                 module.folded = None
 
     def train(self, mode: bool = True) -> Any:
@@ -444,8 +440,9 @@ class DSAModel(DSAPreTrainedModel):
     def _look_up(self, ids: Tensor, packing: Packing) -> tuple[Tensor, Tensor | None]:
         """Ids of packed tokens (N,) -> encoded tokens (N, d_c) and what the shortcut adds to the vectors, (U, width)"""
         encoded = cast(FoldedDenseCNN, self.folded)(ids, packing)
-        folded = None if self.shortcut is None else cast(FoldedShortcut, self.shortcut.folded)
-        return encoded, None if folded is None else folded(ids, packing)
+        if self.shortcut is None:
+            return encoded, None
+        return encoded, cast(FoldedShortcut, self.shortcut.folded)(ids, packing)
 
     def _encode(
         self,
@@ -563,22 +560,6 @@ def _sum_by_example(values: Tensor, packing: Packing) -> Tensor:
     return packing.unpack_sentences(values[:, None]).sum((1, 2))
 
 
-class FoldedLayer(nn.Module):
-    """Batch normalisation by fixed statistics and the product behind it, as one product."""
-
-    weight: Tensor
-    bias: Tensor
-
-    def __init__(self, weight: Tensor, bias: Tensor) -> None:
-        super().__init__()
-        self.register_buffer("weight", weight, persistent=False)
-        self.register_buffer("bias", bias, persistent=False)
-
-    def forward(self, input: Tensor) -> Tensor:
-        """(batch, input_size) -> (batch, output_size)"""
-        return F.linear(input, self.weight, self.bias)
-
-
 class ClassifierLayer(nn.Module):
     """A hidden layer of the classifier: batch normalisation (where the config has it) and dropout on its input, then
     linear and LeakyReLU.
@@ -594,15 +575,6 @@ class ClassifierLayer(nn.Module):
         self.dropout_rate = config.classifier_dropout
         self.negative_slope = config.negative_slope
         self.folded: FoldedLayer | None = None
-
-    @torch.no_grad()
-    def fold(self) -> FoldedLayer | None:
-        """For prediction: one product instead of batch normalisation and a product; None without the former."""
-        if self.norm is None:
-            return None
-        scale = self.norm.weight * (cast(Tensor, self.norm.running_var) + self.norm.eps).rsqrt()
-        bias = self.bias + self.weight @ (self.norm.bias - cast(Tensor, self.norm.running_mean) * scale)
-        return FoldedLayer(self.weight * scale, bias)
 
     def train(self, mode: bool = True) -> Any:
         """As in torch; training unfolds, also where the base was unfolded without its head, as by new tokens."""
@@ -624,6 +596,26 @@ class ClassifierLayer(nn.Module):
             mean, variance = cast(Tensor, norm.running_mean), cast(Tensor, norm.running_var)
             return F.batch_norm(input, mean, variance, norm.weight, norm.bias, eps=norm.eps)
         return cast(Tensor, norm(input))
+
+
+class FoldedLayer(nn.Module):
+    """The batch normalisation and the product of a [`ClassifierLayer`], as one product, for prediction."""
+
+    weight: Tensor
+    bias: Tensor
+
+    @torch.no_grad()
+    def __init__(self, layer: ClassifierLayer, norm: nn.BatchNorm1d) -> None:
+        """Fold a layer that has this normalisation."""
+        super().__init__()
+        scale = norm.weight * (cast(Tensor, norm.running_var) + norm.eps).rsqrt()
+        bias = layer.bias + layer.weight @ (norm.bias - cast(Tensor, norm.running_mean) * scale)
+        self.register_buffer("weight", layer.weight * scale, persistent=False)
+        self.register_buffer("bias", bias, persistent=False)
+
+    def forward(self, input: Tensor) -> Tensor:
+        """(batch, input_size) -> (batch, output_size)"""
+        return F.linear(input, self.weight, self.bias)
 
 
 class HighwayLayer(ClassifierLayer):
@@ -753,7 +745,8 @@ class DSAForSequenceClassification(DSAPreTrainedModel):
         if outputs.kl is not None:  # E_q[log p(y|z)], and not the logarithm of a mean
             labels, scored = labels.repeat(sampled_logits.shape[0]), sampled_logits.flatten(0, 1)
         loss: Tensor = self.loss_function(labels=labels, pooled_logits=scored, config=self.config, **options)
-        reconstruction_loss = loss if any(term is not None for term in _own_terms(outputs)) else None
+        own_terms = (outputs.kl, outputs.attention_penalty, outputs.choice_log_probability)
+        reconstruction_loss = loss if any(term is not None for term in own_terms) else None
         if outputs.kl is not None:
             loss = loss + cast(Tensor, outputs.kl_weight) * outputs.kl.mean()
         if outputs.attention_penalty is not None:
@@ -833,11 +826,6 @@ class DSAForSequenceClassification(DSAPreTrainedModel):
         logits: Tensor = self.classifier(features)  # (samples * batch, num_labels)
         by_sample: Tensor = logits.unflatten(0, (vectors.shape[0], -1))  # (samples, batch, num_labels)
         return by_sample
-
-
-def _own_terms(outputs: DSAModelOutput) -> tuple[Tensor | None, ...]:
-    """What the loss has beside that of the labels."""
-    return outputs.kl, outputs.attention_penalty, outputs.choice_log_probability
 
 
 def _mean_prediction(sampled_logits: Tensor) -> tuple[Tensor, Tensor | None]:

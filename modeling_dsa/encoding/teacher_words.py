@@ -11,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from modeling_dsa.files.replacing import replaced_file
-from modeling_dsa.text.tokenization import CONTINUING, SPECIAL_TOKENS, WordTokenizer
+from modeling_dsa.text.special_tokens import SPECIAL_TOKENS
+from modeling_dsa.text.tokenization import CONTINUING, WordTokenizer
 from modeling_dsa.text.vocabulary import Choose, Size, token_counts
 from modeling_dsa.text.word_vectors import WordVectors
 

@@ -17,6 +17,7 @@ from modeling_dsa.files.hashing import file_hash
 from modeling_dsa.files.model_folder import read_config
 from modeling_dsa.files.replacing import filled_folder
 from modeling_dsa.onnx.session import FOLDER, QUANTIZED_FILE, OnnxModel
+from modeling_dsa.text.special_tokens import SEP
 from modeling_dsa.text.word_rules import whole_word_pattern
 
 BUNDLE = Path(__file__).parents[2] / "model_cards" / "widget" / "dist"
@@ -177,7 +178,7 @@ def _card_examples(card: Mapping[str, Any], texts: int) -> list[list[str]]:
     """The examples of a model's card that have as many texts as the model reads."""
     stored = card.get("widget")
     found = [example.get("text") for example in stored if isinstance(example, dict)] if isinstance(stored, list) else []
-    split = [[part.strip() for part in text.split("[SEP]")] for text in found if isinstance(text, str)]
+    split = [[part.strip() for part in text.split(SEP)] for text in found if isinstance(text, str)]
     return [parts for parts in split if len(parts) == texts and all(parts)]
 
 

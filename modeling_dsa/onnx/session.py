@@ -26,10 +26,9 @@ from modeling_dsa.batching_dsa import (
 from modeling_dsa.encoding.caching_tokenizer import text_tokenizer
 from modeling_dsa.files.tokenizer_patterns import refuse_unknown_patterns
 from modeling_dsa.prediction.logits import logits_to_scores
+from modeling_dsa.text.special_tokens import SEP
 
 from .weights import weights_hash
-
-_SEPARATOR = "[SEP]"  # of text.tokenization, which imports transformers
 
 FOLDER = "onnx"
 FILE, QUANTIZED_FILE = "model.onnx", "model_quantized.onnx"  # as optimum and transformers.js call them
@@ -180,7 +179,7 @@ class OnnxModel:
             raise ValueError(f"{self.about['name']} is no classifier: it has vectors only, by encode().")
         several = [_pair(text) for text in ([texts] if isinstance(texts, str | tuple | Mapping) else texts)]
         if any(output.name == "second_pooler_output" for output in self.session.get_outputs()):
-            single = next((text for text in several if isinstance(text, str) and _SEPARATOR not in text), None)
+            single = next((text for text in several if isinstance(text, str) and SEP not in text), None)
             if single is not None:
                 raise ValueError(f"The model reads pairs, and {single!r:.80} is one text: give (text, text_pair).")
         logits = compute_in_batches(

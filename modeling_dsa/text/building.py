@@ -13,7 +13,8 @@ import torch
 from modeling_dsa.configuration_dsa import DSAConfig
 from modeling_dsa.modeling_dsa import DSAPreTrainedModel
 
-from .tokenization import SPECIAL_TOKENS, WordTokenizer
+from .special_tokens import SPECIAL_TOKENS
+from .tokenization import WordTokenizer
 from .vocabulary import Choose, Size, Vocabulary, is_lower, vocabulary_of_texts
 from .word_vectors import WordVectors, read_vectors
 

@@ -4,7 +4,8 @@ from collections.abc import Collection, Iterator, Mapping
 
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
-from .tokenization import CONTINUING, UNK
+from .special_tokens import UNK
+from .tokenization import CONTINUING
 
 
 def learn_pieces(counts: Mapping[str, int], size: int, *, words: Collection[str] = ()) -> list[str]:

@@ -11,10 +11,9 @@ from collections.abc import Iterable, Iterator
 from tokenizers import AddedToken, Tokenizer, decoders, models, processors
 from transformers import PreTrainedTokenizerBase, TokenizersBackend
 
+from .special_tokens import PAD, SEP, SPECIAL_TOKENS, UNK
 from .word_rules import latin_characters, normalizer, pre_tokenizer
 
-SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[SEP]")
-PAD, UNK, SEP = SPECIAL_TOKENS
 CONTINUING = "##"  # stands before a piece that continues a word, as in BERT's vocabularies
 
 _NO_LIMIT = 1 << 10  # characters of a word, where the splitting has set a lower limit

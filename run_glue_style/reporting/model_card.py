@@ -183,7 +183,6 @@ def _facts(
         "results": results,
         "data_key": known.table if known else None,
         "glove": "glove" in vectors.lower(),
-        "english": known is not None,
         "first": first,
         "second": second,
         "text": plain,

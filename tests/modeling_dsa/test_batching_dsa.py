@@ -17,7 +17,8 @@ from modeling_dsa.batching_dsa import (
     compute_in_batches,
     encode_sentences,
 )
-from modeling_dsa.text.tokenization import SEP, build_tokenizer
+from modeling_dsa.text.special_tokens import SEP
+from modeling_dsa.text.tokenization import build_tokenizer
 
 WORDS = ("a", "man", "sleeps", ".", "dog")
 TOKENIZER = build_tokenizer(WORDS, lowercase=True).backend_tokenizer

@@ -67,7 +67,7 @@ def card_metadata(
     ]
     return ModelCardData(
         license="apache-2.0" if known is not None else None,
-        language="en" if facts["english"] else None,
+        language="en" if known is not None else None,
         library_name="transformers",
         pipeline_tag=_pipeline(kind, results),
         tags=[

@@ -15,7 +15,8 @@ from torch import Tensor
 
 from modeling_dsa import DSAConfig, DSAForNLI, DSAForSequenceClassification, DSAModel
 from modeling_dsa.text.building import build_model, vocabulary_from_texts, vocabulary_from_vectors
-from modeling_dsa.text.tokenization import SPECIAL_TOKENS, build_tokenizer
+from modeling_dsa.text.special_tokens import SPECIAL_TOKENS
+from modeling_dsa.text.tokenization import build_tokenizer
 from modeling_dsa.text.word_vectors import WordVectors
 
 GLOVE = Path(__file__).parents[4] / "shared" / "data" / "glove" / "glove.6B.55k.zip"

@@ -16,7 +16,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from transformers import AutoTokenizer
 
-from modeling_dsa.text.tokenization import SPECIAL_TOKENS, WordTokenizer, build_tokenizer, count_words
+from modeling_dsa.text.special_tokens import SPECIAL_TOKENS
+from modeling_dsa.text.tokenization import WordTokenizer, build_tokenizer, count_words
 
 DATA = Path(__file__).parents[4] / "shared" / "data"
 
