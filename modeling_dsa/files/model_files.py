@@ -15,7 +15,7 @@ _RESULTS = "all_results.json"
 # What describes or repeats a model's weights, whichever of our commands wrote it; all else is the user's own.
 _OF_ONE_MODEL = (
     *("onnx", "README.md", _RESULTS, "attention.png", "evaluation.json", "evaluation.png"),
-    *("faithfulness.json", "faithfulness.png"),
+    *("faithfulness.json", "faithfulness.png", "example_scores.npz"),
     *("model*.safetensors", "model*.safetensors.index.json", "*_dsa.py"),
 )
 

@@ -63,13 +63,13 @@ class LossArguments:
     cosine_weight: float = _option(1.0, "1 - cosine of the student's vector and the teacher's: the same space.")
     similarity_weight: float = _option(
         1.0,
-        "Mean squared difference of the cosines of all sentences of a batch with each other, the student's and the "
-        "teacher's: the same structure, in whatever space.",
+        "Mean squared difference of the cosines of all sentences of a process's batch with each other, the student's "
+        "and the teacher's: the same structure, in whatever space.",
     )
     contrastive_weight: float = _option(
         0.0,
-        "Cross-entropy of finding the right vector among those of the batch: of a pair the second sentence's, else the "
-        "teacher's vector of the same sentence.",
+        "Cross-entropy of finding the right vector among those of the process's batch: of a pair the second "
+        "sentence's, else the teacher's vector of the same sentence.",
     )
     contrastive_temperature: float = _option(0.05, "The cosines are divided by it in the contrastive loss.")
     matryoshka: list[int] | None = _option(

@@ -9,6 +9,7 @@ from modeling_dsa import DSAConfig, DSAModel
 from modeling_dsa.files.loading import load_tokenizer
 from modeling_dsa.files.model_folder import read_config
 from modeling_dsa.loading_dsa import refuse_missing_weights
+from modeling_dsa.poolings_dsa import POOLINGS
 from modeling_dsa.shipped.settings import setting_folder
 from modeling_dsa.text.building import build_model
 from modeling_dsa.text.tokenization import portable
@@ -35,6 +36,11 @@ def student_config(arguments: ModelArguments, overrides: dict[str, Any]) -> DSAC
         config: DSAConfig = DSAConfig.from_pretrained(source, **{"sentences_per_example": 1, **overrides})
         if config.projection_size is not None:  # else the teacher may still give one
             config.validate()  # loading checks each field, but not how overrides fit together
+    if POOLINGS[config.pooling].learns_from_classes:
+        raise ValueError(
+            f"A part of pooling '{config.pooling}' learns from the class of each example, and a teacher's vectors have "
+            "none: give another --pooling."
+        )
     return config
 
 

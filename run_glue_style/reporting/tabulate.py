@@ -16,7 +16,7 @@ from typing import Any
 
 from modeling_dsa.files.markdown import markdown_table
 from modeling_dsa.files.replacing import filled_folder, replaced_file, write_json
-from run_glue_style.training.results import read_run
+from run_glue_style.training.results import check_seeds, read_run
 
 from .entropy_table import ENTROPY, entropy_table, write_entropy
 from .grid.definition import read_grid
@@ -47,14 +47,24 @@ def read_rows(folder: Path) -> dict[str, list[dict[str, Any]]]:
 
 
 def as_markdown(rows: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
-    """The table, best validation accuracy first."""
+    """The table, best validation accuracy first.
+
+    Raises:
+        ValueError: Runs of a row differ in more than their seed, or one lacks the accuracy of a split.
+    """
     splits = list(next(iter(rows.values()))[0]["metrics"])
+    chosen_by = next((name for name in splits if name.startswith("validation")), splits[0])
     lines = []
+    for row, runs in rows.items():
+        check_seeds(f"the row '{row}'", runs)
+        lacking = [name for name in splits for run in runs if "accuracy" not in run["metrics"].get(name, {})]
+        if lacking:
+            raise ValueError(f"A run of the row '{row}' has no accuracy on '{lacking[0]}', and others have one.")
 
-    def first_accuracy(row: str) -> float:
-        return statistics.mean(float(run["metrics"][splits[0]]["accuracy"]) for run in rows[row])
+    def accuracy(row: str) -> float:
+        return statistics.mean(float(run["metrics"][chosen_by]["accuracy"]) for run in rows[row])
 
-    for row in sorted(rows, key=first_accuracy, reverse=True):
+    for row in sorted(rows, key=accuracy, reverse=True):
         runs = rows[row]
         minutes = statistics.mean(run["train_seconds"] for run in runs) / 60
         lines.append(

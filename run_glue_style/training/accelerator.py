@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 from accelerate import Accelerator
-from accelerate.utils import DataLoaderConfiguration
+from accelerate.utils import DataLoaderConfiguration, DistributedType
 
 from .half_precision import computes_in_bf16
 from .recipe import RunArguments
@@ -50,6 +50,11 @@ def make_accelerator(run: RunArguments, output_dir: Path) -> Accelerator:
             f"The launcher started {world} processes, but accelerate sees {accelerator.num_processes}: each would "
             "train alone. Start one `accelerate launch` on each node, as configuration/slurm/train.sbatch does; on a "
             "CPU give the script --cpu and the launcher --multi_gpu."
+        )
+    if accelerator.distributed_type in (DistributedType.FSDP, DistributedType.DEEPSPEED, DistributedType.MEGATRON_LM):
+        raise ValueError(
+            f"The launch file asks for {accelerator.distributed_type.value}, which shares out weights: training keeps "
+            "all of them in each process (DDP), as the files of configuration/accelerate say."
         )
     if accelerator.gradient_accumulation_steps != 1:
         raise ValueError("Give --gradient_accumulation_steps to the script, behind its name, and not to the launcher.")

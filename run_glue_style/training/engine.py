@@ -100,7 +100,7 @@ class Trainer:
 
         self.steps_per_epoch = math.ceil(len(self.train_loader) / recipe.gradient_accumulation_steps)
         self.total_steps = _total_steps(recipe, self.steps_per_epoch)
-        self.soft_steps = plan_soft_attention(self.unwrapped_model(), recipe, self.total_steps)
+        self.soft_steps = plan_soft_attention(self.unwrapped_model(), recipe, self.total_steps, len(self.train_loader))
         self.evaluation_interval = max(1, math.ceil(self.steps_per_epoch / recipe.evaluations_per_epoch))
         self.scheduler = make_scheduler(self.optimizer.optimizer, recipe, self.total_steps)
         self.progress = Progress()
@@ -241,6 +241,8 @@ class Trainer:
                 self.average.update()
         else:
             self._skip_or_stop(batches, buffers, loss, norm)
+            if accelerator.scaler is not None and recipe.max_grad_norm:
+                accelerator.scaler.update()  # before it clips again: it unscales a gradient once between two of these
         self.optimizer.zero_grad()
         if not isinstance(self.scheduler, ReduceLROnPlateau):
             self.scheduler.step()
@@ -271,7 +273,7 @@ class Trainer:
         found = f"Step {step}: the loss is {loss} and the norm of its gradient {norm}"
         path = self.checkpoints.folder / f"nonfinite-step-{step}.json"
         count = write_examples(path, self.accelerator, self.model, self.objective, self.tokenizer, batches)
-        if len(self.progress.skipped) == allowed:
+        if len(self.progress.skipped) >= allowed:
             raise NonFiniteError(
                 f"{found}; its {count} examples are in {path}. Fix them, give --skip_nonfinite N to skip up to N such "
                 "updates and resume from the last checkpoint, or start anew with a lower --learning_rate."
@@ -279,7 +281,8 @@ class Trainer:
         self.progress.skipped.append(step)
         for name, buffer in self._buffers().items():
             buffer.copy_(buffers[name])
-        logger.warning(f"{found}: update {len(self.progress.skipped)} of {allowed} that are skipped. See {path}.")
+        told = f"update {len(self.progress.skipped)} of {allowed} that are skipped"
+        logger.warning(f"{found}: {told}. See {path}, while the run lasts.")
 
     @torch.inference_mode()
     def _predict(self, loader: DataLoader[Any]) -> tuple[torch.Tensor, torch.Tensor]:

@@ -95,16 +95,19 @@ class TrainingRecipe:
     weight_decay: float = _option(0.01, "For adamw on weight matrices, for the others (L2) on all parameters.")
     max_grad_norm: float = _option(5.0, "Clip the gradient's norm; 0 clips nothing.")
     schedule: Literal["cosine", "linear", "constant", "plateau"] = _option(
-        "cosine", "Learning rate after the warm-up; plateau halves it when the training loss stops falling."
+        "cosine",
+        "Learning rate after the warm-up; plateau has none, and halves it when the training loss stops falling.",
     )
-    warmup_ratio: float = _option(0.1, "Share of the updates in which the learning rate rises.")
+    warmup_ratio: float = _option(0.1, "Share of the updates in which the learning rate rises; not with plateau.")
     soft_attention_ratio: float = _option(
         0.0,
         "Reinforced self-attention: share of the updates in which all tokens are chosen, as soft_attention_steps; the "
         "best weights are chosen behind them.",
     )
-    plateau_patience: int = _option(5, "Checks without a lower training loss before the rate is halved.")
-    plateau_threshold: float = _option(1e-3, "How much lower the loss of a check must be to count.")
+    plateau_patience: int = _option(
+        5, "Schedule plateau: checks without a lower training loss before the rate is halved."
+    )
+    plateau_threshold: float = _option(1e-3, "Schedule plateau: how much lower the loss of a check must be to count.")
     label_smoothing: float = _option(0.0, "Share of the target that is spread over all classes.")
     balance_classes: bool = _option(
         False,

@@ -31,7 +31,10 @@ from .recipe import ModelArguments, RunArguments, TrainingRecipe
 RESULTS = "all_results.json"
 EXAMPLE_SCORES = "example_scores.npz"
 # What is equal in runs that differ in nothing but the seed; `start` came later than the first records.
-IDENTITY = ("setting", "recipe_name", "model", "start", "recipe", "mixed_precision", "vectors", "data")
+IDENTITY = (
+    *("setting", "recipe_name", "model", "start", "recipe", "mixed_precision", "processes", "vectors", "data"),
+    *("class_points", "losses", "teacher", "similarity"),
+)
 _OF_EVERY_RUN = ("setting", "seed", "metrics", "trained_parameters", "train_seconds")
 _SHOWN_CLASSES = 12
 

@@ -143,9 +143,9 @@ class TokenizedExamples(Sequence[Example]):
         return TokenizedExamples(self.tokenized, self.texts, self.labels)
 
     def sorted_by(self, groups: Indices) -> "TokenizedExamples":
-        """The same examples, those of a group (examples,) next to each other."""
-        order = groups.argsort(kind="stable")
-        return self._chosen(order)
+        """The same examples, those of a group (examples,) next to each other, the group of the first example first."""
+        _, first, of_example = np.unique(groups, return_index=True, return_inverse=True)
+        return self._chosen(first[of_example].argsort(kind="stable"))
 
     def _chosen(self, indices: Indices | slice) -> "TokenizedExamples":
         shares = None if self.shares is None else self.shares.chosen(indices)

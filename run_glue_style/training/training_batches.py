@@ -134,7 +134,7 @@ class PaddingCollator:
         """
         if isinstance(examples, PaddableExamples):
             arrays = examples.padded(self.pad_token_id)
-            return BatchEncoding({name: torch.from_numpy(array) for name, array in arrays.items()})
+            return BatchEncoding({name: _as_tensor(array) for name, array in arrays.items()})
         batch = {
             name: pad_sequence(
                 [torch.as_tensor(example[name], dtype=torch.long) for example in examples],
@@ -145,8 +145,13 @@ class PaddingCollator:
             if name != "labels"
         }
         labels = label_array([example["labels"] for example in examples])
-        # Copied, as vectors are multiplied: products round by where memory begins, and numpy's begins anywhere.
-        return BatchEncoding({**batch, "labels": torch.tensor(labels)})
+        return BatchEncoding({**batch, "labels": _as_tensor(labels)})
+
+
+def _as_tensor(array: NDArray[Any]) -> Tensor:
+    """As a tensor; vectors, which are multiplied, as a copy: products round by where memory begins, and numpy's begins
+    anywhere."""
+    return torch.tensor(array) if np.issubdtype(array.dtype, np.floating) else torch.from_numpy(array)
 
 
 def label_array(labels: Any) -> NDArray[Any]:

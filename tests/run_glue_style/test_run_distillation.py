@@ -160,6 +160,7 @@ def test_a_saved_student_learns_pairs_from_a_file_of_vectors(finished: Path, tea
             "few.npy holds 3 vectors, and .* 420 sentences",
         ),
         ({"projection_size": 25}, "The student's vectors have 25 numbers and the teacher's 24: give --projection_size"),
+        ({"pooling": "variational"}, "A part of pooling 'variational' learns from the class of each example"),
         ({"matryoshka": [24]}, "--matryoshka 24: the student's vectors have only 24 numbers"),
         ({"balance_classes": True}, "--balance_classes is for classes, and a teacher's vectors have none"),
         ({"evaluate_train": True}, "--evaluate_train is for labelled examples"),

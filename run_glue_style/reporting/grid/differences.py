@@ -11,6 +11,7 @@ from run_glue_style.reporting.units import shown
 
 _CONFIDENCE = 0.95
 _RESAMPLES = 9999
+_ROUNDING = 1e-12  # of the numbers that are added
 _AT_ONCE = 200  # resamples
 
 Scores = NDArray[np.float64]
@@ -59,20 +60,22 @@ def difference(
     if not seeds:
         return None
     by_seed = np.array([row[seed] - other[seed] for seed in seeds])  # (seeds,)
+    # Two accuracies that differ by as many examples differ by as much but for the last digits.
+    varies = np.ptp(by_seed) > _ROUNDING * max(abs(metrics[seed]) for metrics in (row, other) for seed in seeds)
     interval, p_examples = None, None
     if row_scores.keys() >= set(seeds) and other_scores.keys() >= set(seeds):
         by_example = np.stack([row_scores[seed] - other_scores[seed] for seed in seeds])  # (seeds, examples)
         if np.ptp(by_example):
             interval = crossed_interval(by_example)
         p_examples = _randomise(by_example.mean(0))
-    elif len(seeds) > 1 and np.ptp(by_seed):
+    elif varies:
         interval = tuple(stats.ttest_1samp(by_seed, 0).confidence_interval(_CONFIDENCE))
     return Difference(
         seeds=len(seeds),
         mean=float(by_seed.mean()),
         interval=None if interval is None else (float(interval[0]), float(interval[1])),
         p_examples=p_examples,
-        p_seeds=float(stats.ttest_1samp(by_seed, 0).pvalue) if len(seeds) > 1 and np.ptp(by_seed) else None,
+        p_seeds=float(stats.ttest_1samp(by_seed, 0).pvalue) if varies else None,
     )
 
 
@@ -105,7 +108,7 @@ def _randomise(differences: Scores) -> float:
         return 1.0
     rng = np.random.default_rng(0)
     observed = differences.sum()
-    rounding = 1e-12 * np.abs(differences).sum()
+    rounding = _ROUNDING * np.abs(differences).sum()
     higher = lower = 1  # the observed sum is one of those that chance may give
     for start in range(0, _RESAMPLES, _AT_ONCE):
         kept = rng.binomial(counts, 0.5, (min(_AT_ONCE, _RESAMPLES - start), len(counts)))  # (resamples, sizes)

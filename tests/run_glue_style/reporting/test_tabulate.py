@@ -50,6 +50,20 @@ def test_a_folder_of_a_paper_s_table_is_written_again_from_its_runs(
     }
 
 
+def test_runs_that_do_not_fit_into_one_table_are_a_mistake(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def refused(sentence: str) -> None:
+        with pytest.raises(SystemExit, match="2"):
+            main([str(tmp_path)])
+        assert sentence in capsys.readouterr().err
+
+    write_results(tmp_path, "dynamic", 0, 0.61)
+    write_results(tmp_path, "static", 0, 0.60, metrics={"validation": {"loss": 0.5}, "test": {"accuracy": 0.6}})
+    refused("A run of the row 'static' has no accuracy on 'validation', and others have one.")
+    write_results(tmp_path, "static", 0, 0.60, processes=1)
+    write_results(tmp_path, "static", 1, 0.60, processes=4)
+    refused("The runs of the row 'static' with the seeds 0 and 1 differ in their processes, so they have no mean")
+
+
 def test_an_empty_folder_is_a_mistake_with_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(ValueError, match="has no runs"):
         read_rows(tmp_path)

@@ -9,7 +9,9 @@ from typing import Literal
 
 import pytest
 import torch
+from accelerate import Accelerator
 from accelerate.state import AcceleratorState, GradientState
+from accelerate.utils import DistributedType
 
 from run_glue_style.training import accelerator
 from run_glue_style.training.accelerator import make_accelerator
@@ -43,6 +45,14 @@ def test_bf16_that_is_emulated_is_told_of(
     run = RunArguments(output_dir=tmp_path, cpu=True, report_to="none", mixed_precision=precision)
     assert make_accelerator(run, tmp_path).mixed_precision == precision
     assert ("This machine has no instructions for bf16" in caplog.text) is is_told
+
+
+def test_launch_files_that_share_out_weights_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    AcceleratorState._reset_state(reset_partial_state=True)
+    GradientState._reset_state()
+    monkeypatch.setattr(Accelerator, "distributed_type", DistributedType.FSDP)  # which takes a GPU
+    with pytest.raises(ValueError, match=r"asks for FSDP, .*: training keeps all of them in each process \(DDP\)"):
+        make_accelerator(RunArguments(output_dir=tmp_path, cpu=True, report_to="none"), tmp_path)
 
 
 def wait_alone(folder: Path, errors: Path) -> None:

@@ -14,8 +14,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+import small_runs
 import torch
 import torch.nn.functional as F
+from accelerate import Accelerator
 from safetensors.torch import save_file
 from small_runs import Example, accuracy, same_tensors, small_trainer, tokenized
 from torch import nn
@@ -668,9 +670,31 @@ def test_one_more_update_that_is_not_finite_stops_the_run_which_skips_more_when_
     spoil_batch(trainer, 3, 5)
     with pytest.raises(NonFiniteError, match=r"Step 5: the loss is nan.* its 16 examples are in .*nonfinite-step-5"):
         trainer.train()
+    for allowed in (0, 1):
+        stricter = small_trainer(tmp_path, run={"skip_nonfinite": allowed, "checkpointing_steps": 1})
+        spoil_batch(stricter, 1)  # step 5 again
+        with pytest.raises(NonFiniteError, match="Step 5: the loss is nan"):
+            stricter.train()
     resumed = small_trainer(tmp_path, run={"skip_nonfinite": 2, "checkpointing_steps": 1})
-    spoil_batch(resumed, 1)  # step 5 again
+    spoil_batch(resumed, 1)
     assert resumed.train().skipped == [3, 5]
+
+
+@pytest.mark.parametrize("max_grad_norm", [5.0, 0.0])
+def test_a_run_with_scaled_gradients_goes_on_behind_an_update_that_is_skipped(
+    tmp_path: Path, max_grad_norm: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def with_scaler(run: RunArguments, folder: Path) -> Accelerator:
+        accelerator = make_accelerator(run, folder)
+        accelerator.scaler = torch.amp.GradScaler("cpu", init_scale=4.0)  # as for fp16, which takes a GPU
+        return accelerator
+
+    monkeypatch.setattr(small_runs, "make_accelerator", with_scaler)
+    trainer = small_trainer(tmp_path, run={"skip_nonfinite": 1}, num_train_epochs=1, max_grad_norm=max_grad_norm)
+    trainer.accelerator.native_amp, trainer.accelerator.state._mixed_precision = True, "fp16"
+    spoil_batch(trainer, 3)
+    progress = trainer.train()
+    assert (progress.step, progress.skipped) == (7, [3])
 
 
 def test_weights_that_are_not_finite_are_not_kept(tmp_path: Path) -> None:

@@ -9,8 +9,8 @@ from small_runs import small_trainer
 REINFORCED: dict[str, Any] = {"encoder": "none", "pooling": "reinforced"}
 
 
-@pytest.mark.parametrize("batches", [1, 2])
-def test_weights_are_chosen_behind_the_share_of_soft_attention(tmp_path: Path, batches: int) -> None:
+@pytest.mark.parametrize(("batches", "soft_batches"), [(1, 6), (2, 7 + 4)])  # an epoch has 7, the last one alone
+def test_weights_are_chosen_behind_the_share_of_soft_attention(tmp_path: Path, batches: int, soft_batches: int) -> None:
     falling = iter(range(100, 0, -1))  # the first evaluation is the best
     trainer = small_trainer(
         tmp_path,
@@ -22,8 +22,8 @@ def test_weights_are_chosen_behind_the_share_of_soft_attention(tmp_path: Path, b
     )
     progress = trainer.train()
     model = trainer.unwrapped_model()
-    assert model.config.soft_attention_steps == 6 * batches
-    assert model.state_dict()["dsa.pooling.attention.step"] > 6 * batches
+    assert model.config.soft_attention_steps == soft_batches
+    assert model.state_dict()["dsa.pooling.attention.step"] > soft_batches
     assert progress.best is not None
     steps = [record["step"] for record in progress.history]
     assert steps[0] < 6

@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Sequence
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -128,6 +129,18 @@ def test_padding_is_that_of_the_tokenizer() -> None:
     assert batch["input_ids"].tolist() == [[1, 2], [3, 9]]
     assert batch["attention_mask"].tolist() == [[1, 1], [1, 0]]
     assert batch["labels"].tolist() == [0, 1]
+
+
+def test_vectors_have_memory_of_torch_s_own() -> None:
+    class Vectors:
+        arrays: ClassVar = {"input_ids": np.ones((2, 1), np.int64), "labels": np.ones((2, 3), np.float32)}
+
+        def padded(self, pad_token_id: int) -> dict[str, np.ndarray]:
+            return self.arrays
+
+    batch = PaddingCollator(0)(Vectors())
+    assert torch.equal(batch["labels"], torch.ones(2, 3))
+    assert batch["labels"].data_ptr() != Vectors.arrays["labels"].ctypes.data
 
 
 @pytest.mark.parametrize(("labels", "dtype"), [([0.5, 2.0], torch.float32), ([np.ones(3), np.zeros(3)], torch.float32)])

@@ -83,6 +83,12 @@ def test_rows_that_are_equal_do_not_differ() -> None:
     assert (found.mean, found.interval, found.p_examples, found.p_seeds) == (0, None, 1, None)
 
 
+def test_seeds_that_differ_by_as_much_but_for_rounding_leave_no_interval() -> None:
+    found = difference({0: 0.812, 1: 0.815}, {0: 0.802, 1: 0.805}, {}, {})
+    assert found is not None
+    assert (found.interval, found.p_seeds) == (None, None)
+
+
 def test_one_example_that_differs_says_nothing() -> None:
     found = difference({0: 0.75}, {0: 0.5}, {0: np.array([1.0, 1, 1, 0])}, {0: np.array([0.0, 1, 1, 0])})
     assert found is not None
