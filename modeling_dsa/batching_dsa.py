@@ -363,5 +363,7 @@ def _converted(vectors: Vectors, normalize: bool, dtype: VectorType) -> Vectors:
         vectors = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
     if dtype == "int8":
         largest = np.abs(vectors).max(axis=1, keepdims=True)  # (batch, 1)
+        if not np.isfinite(largest).all():
+            raise ValueError("A vector is not finite, which int8 cannot say: give dtype float32, or another model.")
         vectors = (vectors / np.where(largest > 0, largest, 1) * 127).round()
     return vectors

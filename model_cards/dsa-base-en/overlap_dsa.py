@@ -73,7 +73,7 @@ class TokenOverlap(nn.Module):
         row = torch.arange(batch, device=input_ids.device)[:, None]
         text = torch.where(first, 2 * row, torch.where(second, 2 * row + 1, texts)).flatten()
         text, order = text.sort(stable=True)  # what is no token comes last
-        ids = input_ids.flatten()[order]  # (batch * tokens,)
+        ids = input_ids.flatten()[order].long()  # (batch * tokens,), whose pairs are beyond 32 bits
         if not torch.compiler.is_compiling():
             count = int((text < texts).sum())
             text, ids = text[:count], ids[:count]

@@ -148,7 +148,7 @@ class DSAPreTrainedModel(PreTrainedModel):
         refuse_oversized_config(config)
         super().__init__(config)
         # And not `load_state_dict`, which torch does not call for a part of the module that is loaded.
-        self.register_load_state_dict_pre_hook(_unfold)
+        self.register_load_state_dict_pre_hook(_forget_tables)
 
     @torch.no_grad()
     def _init_weights(self, module: nn.Module) -> None:
@@ -199,7 +199,10 @@ class DSAPreTrainedModel(PreTrainedModel):
         refuse_nonfinite_weights(model.name_or_path, model)
         model.apply_freezing()
         if model.config.fold_embeddings:
-            model.fold_embeddings()
+            if model._lies_on_one_device():
+                model.fold_embeddings()
+            else:
+                logger.warning(f"{model.name_or_path} is not folded, as it is offloaded or lies on several devices.")
         return (model, loading_info) if shows_info else model
 
     def save_pretrained(  # type: ignore[override]  # the other options come by name
@@ -214,8 +217,16 @@ class DSAPreTrainedModel(PreTrainedModel):
 
         Beside weights and config stand the code and the files of sentence-transformers and of Inference Endpoints. The
         tokenizer saves itself.
+
+        Raises:
+            ValueError: What is pushed would be other than what is saved.
         """
         if push_to_hub:  # transformers would commit before the code is there
+            if state_dict is not None or kwargs.get("variant") is not None:
+                raise ValueError(
+                    "push_to_hub sends the model's own weights, under their usual name: with state_dict or variant "
+                    "save the folder, and send it by `dsa push FOLDER ORG/NAME`."
+                )
             names = ("commit_message", "commit_description", "private", "token", "revision", "create_pr", "tags")
             to_push = {name: kwargs.pop(name) for name in names if name in kwargs}
             repo_id = kwargs.pop("repo_id", Path(save_directory).name)
@@ -227,6 +238,9 @@ class DSAPreTrainedModel(PreTrainedModel):
             setattr(self.config, name, entry)
         super().save_pretrained(save_directory, is_main_process, state_dict, **kwargs)
         if is_main_process:
+            if is_classifier and self.config.architectures != classes[:1]:  # by it a folder is known for a classifier's
+                self.config.architectures = classes[:1]
+                self.config.save_pretrained(save_directory)
             write_repository_files(Path(save_directory))
             if push_to_hub:
                 self.push_to_hub(repo_id, **to_push, max_shard_size=kwargs.get("max_shard_size", "50GB"))
@@ -237,12 +251,13 @@ class DSAPreTrainedModel(PreTrainedModel):
         Half of the encoder's multiplications go; vectors and logits stay the same to about 1e-6. The tables need
         memory: 2,700 numbers a token for single DSA ([`FoldedDenseCNN`]), and with
         `config.word_shortcut` those of a sentence vector. They are not saved, but the config remembers,
-        and `from_pretrained` folds again. `unfold_embeddings()` undoes it, and so do `train()` and new weights or
-        tokens that come through a method. Without effect where gradients are recorded, and on
+        and `from_pretrained` folds again. `unfold_embeddings()` undoes it; `train()` and new weights or tokens that
+        come through a method drop the tables. Without effect where gradients are recorded, and on
         `inputs_embeds`, hidden states, compilation and export.
 
         Raises:
-            ValueError: The encoder has nothing to fold, or the model is in training mode or offloaded.
+            ValueError: The encoder has nothing to fold, or the model is in training mode, is offloaded or lies on
+                several devices.
         """
         base = cast(DSAModel, self.base_model)
         if not ENCODERS[self.config.encoder].can_fold:
@@ -251,8 +266,8 @@ class DSAPreTrainedModel(PreTrainedModel):
         if self.training:
             raise ValueError("Folding is for prediction: call model.eval() first.")
         table = cast(Tensor, base.get_input_embeddings().weight)
-        if any(weight.is_meta for weight in base.parameters()):
-            raise ValueError("An offloaded model cannot be folded: load it whole.")
+        if not self._lies_on_one_device():
+            raise ValueError("A model that is offloaded or lies on several devices cannot be folded: load it whole.")
         base.folded = FoldedDenseCNN(cast(DenseCNN, base.encoder), table)
         if base.shortcut is not None:
             base.shortcut.folded = FoldedShortcut(base.shortcut, table)
@@ -264,14 +279,21 @@ class DSAPreTrainedModel(PreTrainedModel):
     def unfold_embeddings(self) -> None:
         """Undo `fold_embeddings`; nothing, where it was not called."""
         self.config.fold_embeddings = False
+        self._drop_tables()
+
+    def _drop_tables(self) -> None:
         for module in self.modules():
             if isinstance(module, DSAModel | WordShortcut | ClassifierLayer):
                 module.folded = None
 
+    def _lies_on_one_device(self) -> bool:
+        devices = {weight.device for weight in self.parameters()}
+        return len(devices) == 1 and torch.device("meta") not in devices
+
     def train(self, mode: bool = True) -> Any:
-        """As in torch; training unfolds, as the tables would be those of the old weights."""
-        if mode and self.base_model.folded is not None:
-            self.unfold_embeddings()
+        """As in torch; training drops the tables of `fold_embeddings`, as they would be those of the old weights."""
+        if mode:
+            self._drop_tables()
         return super().train(mode)
 
     if not hasattr(PreTrainedModel, "activation_checkpointing_enable"):  # transformers 4.57
@@ -318,8 +340,7 @@ class DSAModel(DSAPreTrainedModel):
 
     def set_input_embeddings(self, value: nn.Module) -> None:
         """Replace the word table; the new one is frozen if the old one was, and the model is not folded any more."""
-        if self.folded is not None:
-            self.unfold_embeddings()
+        self._drop_tables()
         self.embed_tokens = value
         self.apply_freezing()
 
@@ -482,9 +503,9 @@ class DSAModel(DSAPreTrainedModel):
         return normalized if self.config.token_norm == 1 else normalized * self.config.token_norm
 
 
-def _unfold(model: DSAPreTrainedModel, *_: Any) -> None:
+def _forget_tables(model: DSAPreTrainedModel, *_: Any) -> None:
     """Before weights are loaded into a model: its tables are those of others."""
-    model.unfold_embeddings()
+    model._drop_tables()
 
 
 def _lay_out(

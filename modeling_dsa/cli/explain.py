@@ -169,6 +169,7 @@ def _measure_faithfulness(arguments: argparse.Namespace) -> int:
     texts = _read_texts(arguments)
     model, tokenizer = load_model_and_tokenizer(arguments.model)
     check_model(model)
+    model.float()  # gradients in half precision say little
     report = faithfulness_report.FaithfulnessReport(
         without_folders(arguments.model),
         hash_weights(arguments.model),

@@ -51,7 +51,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         check_standard_output()
         return run(arguments)
     except KeyboardInterrupt:
-        logger.error("Stopped; nothing was written.")
+        logger.error("Stopped.")
         return 130
     except (ValueError, OSError, SafetensorError) as error:
         logger.error(f"error: {error}")

@@ -150,6 +150,7 @@ def _predictor(source: str) -> "Callable[[Sequence[Text]], list[Answer]]":
 def _nearest_label(source: str, labels: list[str], template: str) -> "Callable[[Sequence[Text]], list[Answer]]":
     """What gives the labels whose descriptions are nearest to texts."""
     from modeling_dsa.encoding.encoder import SentenceEncoder
+    from modeling_dsa.encoding.vector_files import check_finite
     from modeling_dsa.prediction.answers import answers
     from modeling_dsa.text.unknown_texts import unknown_texts
     from modeling_dsa.zero_shot_dsa import describe_labels, label_probabilities
@@ -160,10 +161,12 @@ def _nearest_label(source: str, labels: list[str], template: str) -> "Callable[[
     if unknown:
         raise ValueError(f"{source} knows no word of the label {labels[unknown[0]]!r:.80}: give other words for it.")
     described = encoder.encode(descriptions)  # (labels, width)
+    check_finite(described, descriptions)
 
     def predict(texts: "Sequence[Text]") -> "list[Answer]":
         _tell_unknown(source, encoder.tokenizer, texts)
         vectors = encoder.encode(cast("Sequence[str]", texts))  # (texts, width)
+        check_finite(vectors, cast("Sequence[str]", texts))
         return answers(texts, label_probabilities(vectors, described), labels, "softmax")
 
     return predict

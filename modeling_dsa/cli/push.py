@@ -40,7 +40,8 @@ def run(arguments: argparse.Namespace) -> int:
         ValueError: The folder holds no model, a repository's name cannot be one, or there can be no widget.
         OSError: The folder holds no config.json, or a file of the widget is missing.
     """
-    from modeling_dsa.hub.publishing import CARD, NotPushedError, push_folder, push_static_space, validate
+    from modeling_dsa.files.card_sections import CARD
+    from modeling_dsa.hub.publishing import NotPushedError, push_folder, push_static_space, validate
 
     folder, repo_id, space_id = arguments.folder, arguments.repo_id, arguments.widget
     private = arguments.private or None

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import cast
 
 import numpy as np
@@ -11,7 +10,7 @@ from modeling_dsa.batching_dsa import Text, Vectors
 from modeling_dsa.encoding.encoder import SentenceEncoder
 from modeling_dsa.encoding.teacher import load_teacher
 from modeling_dsa.files.loading import load_model_and_tokenizer
-from modeling_dsa.files.model_folder import read_config
+from modeling_dsa.files.model_folder import find_file, read_config
 from modeling_dsa.modeling_dsa import DSAForSequenceClassification
 from modeling_dsa.prediction.logits import score_function
 from modeling_dsa.prediction.scores import label_scores
@@ -82,7 +81,7 @@ def _is_of_family(source: str) -> bool:
     try:
         read_config(source)
     except FileNotFoundError:
-        if not (Path(source) / "modules.json").is_file():  # as sentence-transformers saves every model
+        if find_file(source, "modules.json") is None:  # as sentence-transformers saves every model
             raise
         return False
     except ValueError:

@@ -62,7 +62,7 @@ def _gradients(
     model: DSAForSequenceClassification, inputs: dict[str, Tensor], texts: list[TextWords], label: int
 ) -> dict[str, Tensor]:
     """The attribution of each token by each method of captum, (tokens,)."""
-    vectors = model.get_input_embeddings()(inputs["input_ids"]).detach().float()  # (1, tokens, d_0)
+    vectors = model.get_input_embeddings()(inputs["input_ids"]).detach()  # (1, tokens, d_0)
     is_read = torch.zeros_like(inputs["attention_mask"])  # word vectors do not say what is a separator
     is_read[0, [token for text in texts for word in text.tokens for token in word]] = 1
 

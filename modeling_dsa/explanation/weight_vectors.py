@@ -72,9 +72,9 @@ def weight_vectors(model: DSAPreTrainedModel, tokenizer: PreTrainedTokenizerBase
         with without_samples():
             outputs = base(ids, attention_mask=mask.long(), output_tokens=False, output_weight_vectors=is_routed)
         if not is_routed:
-            return cast(Vectors, outputs.pooler_output.numpy())
+            return cast(Vectors, outputs.pooler_output.float().numpy())
         first = [of_iteration[:, 0] for of_iteration in outputs.weight_vectors]  # (batch, heads, d_o) each
-        return cast(Vectors, torch.stack(first, 1).flatten(1).numpy())
+        return cast(Vectors, torch.stack(first, 1).flatten(1).float().numpy())
 
     of_texts = TextTokenizer(tokenizer.backend_tokenizer)
     return compute_in_batches(of_texts, sentences, vectors, int(np.prod(shape))).reshape(-1, *shape)

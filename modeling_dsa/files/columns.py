@@ -86,14 +86,19 @@ def find_columns(
     return found, label
 
 
-def find_text_columns(table: Table, *, pairs: bool) -> tuple[str, ...]:
+def has_label_column(table: Table) -> bool:
+    """Whether a column is called as labels are."""
+    return any(_plain(column) in LABELS.names for column in _first_rows(table)[1])
+
+
+def find_text_columns(table: Table, *, pairs: bool | None) -> tuple[str, ...]:
     """The column of texts, or the two of pairs, of a table to predict for or to encode.
 
     They are found as for training. A column that is called as labels are holds no texts, unless it is the only one.
 
     Args:
         table: The texts, and maybe more.
-        pairs: Whether pairs are read.
+        pairs: Whether pairs are read; None takes either.
 
     Returns:
         Their names; none where the table has no rows.
@@ -107,8 +112,8 @@ def find_text_columns(table: Table, *, pairs: bool) -> tuple[str, ...]:
     if len(columns) == 1 and not pairs:
         found: tuple[str, ...] = tuple(columns)
     else:
-        found = _text_columns([name for name in columns if _plain(name) not in LABELS.names], rows, table, pairs)
-    if len(found) == 2 and not pairs:
+        found = _text_columns([name for name in columns if _plain(name) not in LABELS.names], rows, table, bool(pairs))
+    if len(found) == 2 and pairs is False:
         raise ValueError(
             f"{table.name} holds pairs ({' and '.join(found)}), but single texts are read: say with --text_column "
             "which column to read."

@@ -19,6 +19,7 @@ from huggingface_hub.utils import (  # type: ignore[attr-defined]  # public, but
     validate_repo_id,
 )
 
+from modeling_dsa.files.card_sections import CARD
 from modeling_dsa.files.model_folder import read_config
 
 logger = logging.getLogger(__name__)
@@ -27,7 +28,6 @@ Result = TypeVar("Result")
 
 WAITS = (1, 2, 4, 8, 16)  # seconds before each new attempt
 PLACEHOLDER = "your-org/"  # before a model's name in a card that was written before anybody knew where it would go
-CARD = "README.md"
 # What a run keeps beside its model.
 LEFT_OUT = ("checkpoints/*", "tracker/*", ".*", "*/.*", "*/__pycache__/*", "__pycache__/*")
 _UNREACHABLE = (HTTPError, ConnectionError, TimeoutError)

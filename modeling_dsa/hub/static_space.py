@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from huggingface_hub import constants, metadata_load
+from huggingface_hub import constants
 
+from modeling_dsa.files.card_sections import CARD, read_card
 from modeling_dsa.files.hashing import file_hash
 from modeling_dsa.files.model_folder import read_config
 from modeling_dsa.files.replacing import filled_folder
@@ -22,7 +23,7 @@ from modeling_dsa.text.word_rules import whole_word_pattern
 
 BUNDLE = Path(__file__).parents[2] / "model_cards" / "widget" / "dist"
 BUILD = "npm ci && npm run build"
-MANIFEST, CARD, TOKENIZER = "widget.json", "README.md", "tokenizer.json"
+MANIFEST, TOKENIZER = "widget.json", "tokenizer.json"
 _BUNDLE_MANIFEST = "bundle.json"
 _NLI = {"entailment", "neutral", "contradiction"}
 _NLI_EXAMPLES = [
@@ -65,7 +66,7 @@ def write_static_space(
     about = OnnxModel.from_pretrained(model, quantized=True, threads=1).about
     _check_tokenizer(model / TOKENIZER)
     old = _old_files(output)
-    card = metadata_load(model / CARD) or {} if (model / CARD).is_file() else {}
+    card = read_card(model).data.to_dict() if (model / CARD).is_file() else {}
     # None of these changes under its name, so that a browser may keep it.
     model_name, tokenizer_name = _hashed("model", onnx_file), _hashed("tokenizer", model / TOKENIZER)
     sources = {name: bundle / name for name in built["files"]}

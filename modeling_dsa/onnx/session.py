@@ -6,6 +6,7 @@ It works where there is neither torch nor transformers: numpy, onnxruntime, toke
 import json
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from os import PathLike
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -110,14 +111,17 @@ class OnnxModel:
 
     def _check_weights(self, folder: Path) -> None:
         """Refuse a file that an earlier training of the folder's model has left."""
-        path = folder / "model.safetensors"
-        if path.is_file():
-            with path.open("rb") as file:
-                if weights_hash(file) != self.about["weights_sha256"]:
-                    raise ValueError(
-                        f"The ONNX file in {folder} was made from other weights than {path}: make it again by "
-                        f"`dsa onnx {folder} --overwrite`."
-                    )
+        whole = folder / "model.safetensors"
+        paths = [whole] if whole.is_file() else sorted(folder.glob("model-*.safetensors"))
+        if not paths:
+            return
+        with ExitStack() as opened:
+            found = weights_hash(*(opened.enter_context(path.open("rb")) for path in paths))
+        if found != self.about["weights_sha256"]:
+            raise ValueError(
+                f"The ONNX file in {folder} was made from other weights than {paths[0]}: make it again by "
+                f"`dsa onnx {folder} --overwrite`."
+            )
 
     @property
     def labels(self) -> list[str]:

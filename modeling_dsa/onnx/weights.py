@@ -10,20 +10,24 @@ _HALVES = ("F16", "BF16")
 _READ_AT_ONCE = 1 << 20  # bytes
 
 
-def weights_hash(file: BinaryIO) -> str:
-    """SHA-256 of the tensors of a safetensors file: their names, types, shapes and numbers, and not their order.
+def weights_hash(*files: BinaryIO) -> str:
+    """SHA-256 of the tensors of a model's safetensors files: their names, types, shapes and numbers, and neither their
+    order nor the file that each is in.
 
-    Half precision counts as the float32 that it is loaded as, so a file of either has the hash of the model in memory.
+    Half precision counts as the float32 that it is loaded as, so files of either have the hash of the model in memory.
     """
-    header_size = int.from_bytes(file.read(8), "little")
-    header = json.loads(file.read(header_size))
-    header.pop("__metadata__", None)
+    tensors = {}
+    for file in files:
+        header_size = int.from_bytes(file.read(8), "little")
+        header = json.loads(file.read(header_size))
+        header.pop("__metadata__", None)
+        tensors |= {name: (file, 8 + header_size, tensor) for name, tensor in header.items()}
     digest = hashlib.sha256()
-    for name, tensor in sorted(header.items()):
+    for name, (file, data, tensor) in sorted(tensors.items()):
         begin, end = tensor["data_offsets"]
         stored = tensor["dtype"]
         digest.update(json.dumps([name, "F32" if stored in _HALVES else stored, tensor["shape"]]).encode())
-        file.seek(8 + header_size + begin)
+        file.seek(data + begin)
         for start in range(begin, end, _READ_AT_ONCE):  # a word table is as large as all else that a session holds
             digest.update(_widened(file.read(min(_READ_AT_ONCE, end - start)), stored))
     return digest.hexdigest()

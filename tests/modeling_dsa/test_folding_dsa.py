@@ -114,11 +114,12 @@ def test_a_folded_model_is_saved_without_tables_and_loads_folded(tmp_path: Path)
     assert AutoModel.from_pretrained(tmp_path).folded is not None
 
 
-def test_training_and_new_weights_and_tokens_unfold() -> None:
+def test_training_and_new_weights_and_tokens_drop_the_tables() -> None:
     model = classifier()
     model.fold_embeddings()
     model.train()
     assert model.dsa.folded is None
+    assert model.config.fold_embeddings is True  # so that the trained model is loaded folded, too
     ids, mask = pad_rows(ROWS)
     model(ids, attention_mask=mask, labels=torch.tensor([0, 1, 2, 0, 1])).loss.backward()
     model.eval().fold_embeddings()

@@ -213,6 +213,22 @@ def test_a_model_on_disk(saved: tuple[DSAForNLI, Path], device_map: dict[str, st
     assert_same(model, loaded)
 
 
+def test_a_folded_model_on_disk_is_loaded_without_its_tables(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logging.getLogger("transformers"), "propagate", True)
+    model = randomize(DSAForNLI(small_config(sentences_per_example=2))).eval()
+    model.fold_embeddings()
+    model.save_pretrained(tmp_path / "model")
+    device_map = DEVICE_MAPS["the encoder on disk"]
+    loaded = DSAForNLI.from_pretrained(tmp_path / "model", device_map=device_map, offload_folder=tmp_path / "offloaded")
+    assert "is not folded, as it is offloaded" in caplog.text
+    model.unfold_embeddings()
+    assert_same(model, loaded)
+    with pytest.raises(ValueError, match="offloaded or lies on several devices cannot be folded"):
+        loaded.fold_embeddings()
+
+
 @all_systems
 def test_an_automatic_map_splits_no_encoder_and_no_pooling(saved: tuple[DSAForNLI, Path], tmp_path: Path) -> None:
     """Too little memory for the whole model."""
@@ -444,6 +460,20 @@ def test_a_subclass_is_saved_as_the_class_that_travels_along(tmp_path: Path) -> 
     Subclass(small_config(sentences_per_example=2)).save_pretrained(tmp_path)
     config = json.loads((tmp_path / "config.json").read_text())
     assert config["auto_map"]["AutoModelForSequenceClassification"] == "modeling_dsa.DSAForNLI"
+    assert config["architectures"] == ["DSAForNLI"]
+    weights = load_file(tmp_path / "model.safetensors")
+    del weights["classifier.0.weight"]
+    save_file(weights, tmp_path / "model.safetensors", {"format": "pt"})
+    with pytest.raises(ValueError, match=r"lacks classifier\.0\.weight"):
+        DSAForNLI.from_pretrained(tmp_path)
+
+
+def test_other_weights_than_the_models_own_are_not_pushed(tmp_path: Path) -> None:
+    model = DSAModel(small_config())
+    for options in ({"state_dict": model.half().state_dict()}, {"variant": "fp16"}):
+        with pytest.raises(ValueError, match="push_to_hub sends the model's own weights"):
+            model.save_pretrained(tmp_path / "model", push_to_hub=True, **options)
+    assert not (tmp_path / "model").exists()
 
 
 def test_half_precision_compares_with_an_empty_text() -> None:

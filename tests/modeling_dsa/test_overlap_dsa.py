@@ -30,6 +30,12 @@ def test_overlap_is_that_of_the_tokens_that_are_read(
     torch.testing.assert_close(found, torch.stack(expected).double(), rtol=0, atol=1e-6)
 
 
+def test_ids_of_32_bits_are_no_other_ids() -> None:
+    model = DSAForNLI(small_config(**CHANGES, vocab_size=60_000)).eval()
+    ids, mask = pad_rows([join_pair([5, 6, 7], [5, 6, 7]), join_pair([35_800, 59_999, 4], [59_999, 4])])
+    assert torch.equal(model._overlap(ids.int(), mask, None), model._overlap(ids, mask, None))
+
+
 def test_weights_of_words_are_learnt() -> None:
     model = DSAForNLI(small_config(**CHANGES)).train()
     ids, mask = pad_rows([join_pair([5, 6, 7, 8], [5, 9])] * 2)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from huggingface_hub import ModelCard
 from small_repositories import save_system
+from transformers import AutoModel, AutoModelForSequenceClassification
 
 from modeling_dsa.cli.main import main
 
@@ -68,6 +69,17 @@ def test_faithfulness_is_measured_and_goes_into_the_card(
     assert verdict == content["verdict"]
     mean = content["figures"]["random"]["sufficiency"]["mean"]
     assert f"| {100 * mean:.1f} [" in table.splitlines()[-1]
+
+
+def test_a_model_in_half_precision_is_explained(models: Path, tmp_path: Path) -> None:
+    for name, kind in {"nli": AutoModelForSequenceClassification, "encoder": AutoModel}.items():
+        folder = shutil.copytree(models / name, tmp_path / name)
+        kind.from_pretrained(folder).bfloat16().save_pretrained(folder)
+    pairs = tmp_path / "pairs.tsv"
+    pairs.write_text("premise\thypothesis\nA man sleeps\tThe man\nA dog runs\tA man\n", encoding="utf-8")
+    assert main(["explain", str(tmp_path / "nli"), "--faithfulness", str(pairs)]) == 0
+    call = ["explain", str(tmp_path / "encoder"), "--vectors", str(pairs), "--output", str(tmp_path / "a.html")]
+    assert main(call) == 0
 
 
 def test_weight_vectors_are_projected(models: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -17,7 +18,7 @@ from small_repositories import NLI, save_system
 from small_runs import pairs, small_tokenizer
 from transformers import AutoTokenizer, pipeline
 
-from modeling_dsa import DSAForNLI, DSAForSequenceClassification, ZeroShotSimilarityPipeline
+from modeling_dsa import DSAForNLI, DSAForSequenceClassification, DSAModel, ZeroShotSimilarityPipeline
 from modeling_dsa.cli.main import main
 from modeling_dsa.encoding import windows
 
@@ -135,6 +136,16 @@ def test_labels_are_chosen_by_similarity(models: Path, predict: Predict, tmp_pat
         )
     (alone,) = predict("encoder", "--labels", *labels, "--", TEXTS[0])
     assert list(alone["probabilities"]) == labels
+
+
+def test_vectors_that_are_not_finite_choose_no_label(
+    models: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    broken = DSAModel.from_pretrained(shutil.copytree(models / "encoder", tmp_path / "broken"))
+    broken.projection.weight.data.fill_(3e38)
+    broken.save_pretrained(tmp_path / "broken")
+    assert main(["predict", str(tmp_path / "broken"), "A man sleeps.", "--labels", "a man", "dogs"]) == 2
+    assert "The vector of the sentence 'a man' is not finite" in caplog.messages[-1]
 
 
 def test_a_regression_gives_numbers(models: Path, predict: Predict, tmp_path: Path) -> None:

@@ -83,6 +83,11 @@ def test_sentences_are_read_with_their_labels_or_without(tmp_path: Path) -> None
     pairs.write_text("premise\thypothesis\tlabel\nA\tb\tyes\nA\tc\tno\n", encoding="utf-8")
     assert read_sentences(pairs, [], None, 9) == Sentences(["A", "b", "c"], ["yes", "yes", "no"])
     assert read_sentences(pairs, ["hypothesis"], None, 1) == Sentences(["b"], ["yes"])
+    pairs.write_text("premise\thypothesis\tgold-label\nA\tb\tyes\n", encoding="utf-8")
+    assert read_sentences(pairs, [], None, 9) == Sentences(["A", "b"], ["yes", "yes"])
+    pairs.write_text("premise\thypothesis\tother\nA\tb\tc\nd\tA\te\n", encoding="utf-8")
+    assert read_sentences(pairs, [], None, 9) == Sentences(["A", "b", "d"], [])
+    assert read_sentences(pairs, ["other", "premise"], None, 3) == Sentences(["c", "A", "e"], [])
     lines = tmp_path / "a.txt"
     lines.write_text("A\nb\nA\n", encoding="utf-8")
     assert read_sentences(lines, [], None, 9) == Sentences(["A", "b"], [])

@@ -108,6 +108,7 @@ def break_tokenizer(model: Path) -> None:
             lambda model, bundle, page: (bundle / "app-1.js").unlink(),
             "by `npm ci && npm run build`, and name its",
         ),
+        (lambda model, bundle, page: (model / "README.md").write_text("---\na: [\n---\n"), "metadata between the ---"),
         (lambda model, bundle, page: break_tokenizer(model), "is no tokenizer that this package made"),
         (lambda model, bundle, page: page.mkdir() or (page / "mine").touch(), "is there already and holds no widget"),
     ],

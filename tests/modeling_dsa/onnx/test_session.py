@@ -15,6 +15,7 @@ from sklearn.metrics import accuracy_score
 from small_repositories import Saved, save_system
 from transformers import AutoTokenizer, pipeline
 
+from modeling_dsa import DSAForNLI
 from modeling_dsa.encoding.encoder import SentenceEncoder
 from modeling_dsa.onnx.export import export_onnx
 from modeling_dsa.onnx.session import METADATA, OnnxModel, open_session
@@ -108,6 +109,14 @@ def test_the_file_of_an_earlier_training_is_refused(exported: Saved, tmp_path: P
     weights = load_file(folder / "model.safetensors")
     save_file(dict(reversed(weights.items())), folder / "model.safetensors")
     OnnxModel.from_pretrained(folder)  # the same weights
+    (folder / "model.safetensors").unlink()
+    DSAForNLI.from_pretrained(exported.folder).save_pretrained(folder, max_shard_size="20KB")
+    assert len(list(folder.glob("model-*.safetensors"))) > 1
+    OnnxModel.from_pretrained(folder)
+    shard = max(folder.glob("model-*.safetensors"))
+    shard.unlink()
+    with pytest.raises(ValueError, match=r"made from other weights than .*model-00001-of-.*: make it again by"):
+        OnnxModel.from_pretrained(folder)
     weights["classifier.2.bias"][0] += 1e-6
     save_file(weights, folder / "model.safetensors")
     for quantized in (False, True):
