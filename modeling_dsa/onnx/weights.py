@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -16,7 +16,7 @@ def weights_hash(*files: BinaryIO) -> str:
 
     Half precision counts as the float32 that it is loaded as, so files of either have the hash of the model in memory.
     """
-    tensors = {}
+    tensors: dict[str, tuple[BinaryIO, int, dict[str, Any]]] = {}  # file, where its numbers begin, what it says
     for file in files:
         header_size = int.from_bytes(file.read(8), "little")
         header = json.loads(file.read(header_size))

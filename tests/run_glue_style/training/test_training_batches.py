@@ -2,12 +2,13 @@
 
 import itertools
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 import torch
 from accelerate.data_loader import BatchSamplerShard
+from numpy.typing import NDArray
 from small_runs import small_tokenizer, tokenized
 from torch.utils.data import BatchSampler
 from transformers import DataCollatorWithPadding
@@ -133,9 +134,12 @@ def test_padding_is_that_of_the_tokenizer() -> None:
 
 def test_vectors_have_memory_of_torch_s_own() -> None:
     class Vectors:
-        arrays: ClassVar = {"input_ids": np.ones((2, 1), np.int64), "labels": np.ones((2, 3), np.float32)}
+        arrays: ClassVar[dict[str, NDArray[Any]]] = {
+            "input_ids": np.ones((2, 1), np.int64),
+            "labels": np.ones((2, 3), np.float32),
+        }
 
-        def padded(self, pad_token_id: int) -> dict[str, np.ndarray]:
+        def padded(self, pad_token_id: int) -> dict[str, NDArray[Any]]:
             return self.arrays
 
     batch = PaddingCollator(0)(Vectors())
