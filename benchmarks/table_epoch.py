@@ -24,8 +24,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullLocator
 
 from modeling_dsa import DSAConfig, DSAForNLI
+from modeling_dsa.files.messages import suggestion
 from modeling_dsa.files.pictures import look
-from modeling_dsa.shipped.settings import setting_folder, suggestion
+from modeling_dsa.shipped.settings import setting_folder
 from run_glue_style.reporting.published import PublishedTable, read_published
 
 OURS = "dsa-single"

@@ -6,7 +6,6 @@ attention is that of the models that ship; nothing is measured anew. The picture
 that of the widget npm too.
 """
 
-import argparse
 import json
 import os
 import shutil
@@ -37,6 +36,7 @@ from modeling_dsa.evaluation import report as evaluation  # noqa: E402
 from modeling_dsa.explanation import faithfulness_report as faithfulness  # noqa: E402
 from modeling_dsa.explanation.drawing import draw_attention, drawn_sentences  # noqa: E402
 from modeling_dsa.explanation.explain import explain  # noqa: E402
+from modeling_dsa.files.command_line import make_parser  # noqa: E402
 from modeling_dsa.files.loading import load_model_and_tokenizer  # noqa: E402
 from modeling_dsa.files.replacing import replaced_file  # noqa: E402
 from modeling_dsa.hub.static_space import write_static_space  # noqa: E402
@@ -170,7 +170,7 @@ def _benchmark(draw: Callable[[Record], Figure], record: Path) -> None:
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Read the command line and draw."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     parser.add_argument("paths", nargs="*", type=Path, metavar="PATH", help="Pictures or folders; default: all.")
     asked = [path.resolve() for path in parser.parse_args(argv).paths] or [ROOT]
     os.chdir(ROOT)  # pictures name the model's folder as it was given

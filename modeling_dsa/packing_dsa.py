@@ -314,22 +314,36 @@ def _read_tokens(
     return indices, sentence
 
 
+def sentence_masks(is_token: Tensor, is_second: Tensor | None, max_sentence_tokens: int | None) -> Tensor:
+    """Which tokens each sentence of an example has, of those that are read.
+
+    Args:
+        is_token: (B, tokens)
+        is_second: (B, tokens), or None where an example is one sentence.
+        max_sentence_tokens: Tokens of a sentence that are read, from its first; None reads all.
+
+    Returns:
+        (B, 1 or 2, tokens), bool.
+    """
+    parts = [is_token] if is_second is None else [is_token & ~is_second, is_token & is_second]
+    belongs = torch.stack(parts, dim=1)  # (B, 1 or 2, tokens)
+    return belongs if max_sentence_tokens is None else belongs & (belongs.cumsum(2) <= max_sentence_tokens)
+
+
 def _pack_static_shapes(
     is_token: Tensor, is_second: Tensor | None, max_sentence_tokens: int | None, left_out: Tensor | None
 ) -> tuple[Tensor, Packing]:
     """`pack` with shapes that depend on the batch's shape alone. (B * tokens,) and the [`Packing`]"""
     batch, width = is_token.shape
-    parts = [is_token] if is_second is None else [is_token & ~is_second, is_token & is_second]
-    belongs = torch.stack(parts, dim=1)  # (B, sentences_per_example, tokens)
-    if max_sentence_tokens is not None:
-        belongs = belongs & (belongs.cumsum(2) <= max_sentence_tokens)
+    belongs = sentence_masks(is_token, is_second, max_sentence_tokens)  # (B, sentences, tokens)
+    sentences = belongs.shape[1]
     if left_out is not None:
         belongs = belongs & ~left_out[:, None]
     rest = ~belongs.any(1)  # (B, tokens)
     lengths = torch.cat([belongs.sum(2).flatten(), rest.sum()[None]])  # (U,)
     offsets = lengths.cumsum(0) - lengths
-    segments = torch.arange(batch * len(parts), device=is_token.device).view(batch, len(parts))
-    segment = torch.where(rest, batch * len(parts), (belongs * segments[:, :, None]).sum(1)).flatten()  # (B * tokens,)
+    segments = torch.arange(batch * sentences, device=is_token.device).view(batch, sentences)
+    segment = torch.where(rest, batch * sentences, (belongs * segments[:, :, None]).sum(1)).flatten()  # (B * tokens,)
     position = torch.where(rest, rest.flatten().cumsum(0).view_as(rest), (belongs.cumsum(2) * belongs).sum(1)) - 1
     packed_index = offsets[segment] + position.flatten()  # (B * tokens,)
     number = torch.arange(batch * width, device=is_token.device)

@@ -17,10 +17,11 @@ from pathlib import Path
 if not __package__:  # started by its path: Python searches this folder, and not the repository's root
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 
+from modeling_dsa.files.command_line import make_parser
 from run_glue_style.reporting.paper_comparison import Comparison
 from run_glue_style.reporting.published import PublishedTable, read_published
 from run_glue_style.reporting.tabulate import read_rows, write_comparison
-from run_glue_style.studies.command import make_parser, run_study
+from run_glue_style.studies.command import run_study
 from run_glue_style.studies.runs import PlannedRun, make_runs
 from run_glue_style.studies.table_plan import plan_runs
 

@@ -18,10 +18,10 @@ if not __package__:  # started by its path: Python searches this folder, and not
 from datasets import DatasetDict
 
 from modeling_dsa import DSAForSequenceClassification
-from modeling_dsa.files.columns import example_texts, find_columns
+from modeling_dsa.files.columns import check_text_columns, example_texts, find_columns
 from modeling_dsa.files.tables import Table, file_table
 from run_glue_style.reporting.reporters import REPORTERS
-from run_glue_style.tasks.arguments import DatasetArguments, check_text_columns
+from run_glue_style.tasks.arguments import DatasetArguments
 from run_glue_style.tasks.glue import DATASET, GLUE
 from run_glue_style.tasks.label_inference import ProblemType, infer_labels
 from run_glue_style.tasks.labelled_examples import (
@@ -96,7 +96,7 @@ def make_task(arguments: DataArguments) -> Task:
         ValueError: Options contradict each other or the data, or it is not clear what the labels are.
     """
     columns = arguments.text_column
-    check_text_columns(columns)
+    check_text_columns(columns or ())  # before anything is read
     if arguments.task_name is not None:
         return _glue_task(arguments, arguments.task_name)
     files, name = arguments.files, arguments.dataset_name

@@ -20,7 +20,7 @@ from .encoders_dsa import ENCODERS, DenseCNN
 from .folding_dsa import FoldedDenseCNN
 from .layers_dsa import dropout
 from .loading_dsa import refuse_missing_weights, refuse_nonfinite_weights, refuse_oversized_config
-from .packing_dsa import Packing, pack, split_pairs
+from .packing_dsa import Packing, pack, sentence_masks, split_pairs
 from .pair_features_dsa import PairFeatures
 from .pooled_dsa import Pooled
 from .poolings_dsa import POOLINGS, DynamicSelfAttention
@@ -822,9 +822,7 @@ class DSAForSequenceClassification(DSAPreTrainedModel):
         is_token, is_second = split_pairs(
             input_ids, attention_mask, token_type_ids, config.pad_token_id, config.sep_token_id
         )
-        sides = [is_token & ~is_second, is_token & is_second]
-        if config.max_sentence_tokens is not None:
-            sides = [side & (side.cumsum(1) <= config.max_sentence_tokens) for side in sides]
+        sides = sentence_masks(is_token, is_second, config.max_sentence_tokens).unbind(1)  # (batch, tokens) each
         words = self.get_input_embeddings().__call__  # no module, which accelerate's hooks would move to a device
         found: Tensor = self.pair_features.overlap(input_ids, *sides, words, config.vocab_size)
         return found

@@ -102,9 +102,9 @@ def run(arguments: argparse.Namespace) -> int:
             )
     with optional_packages("Evaluation", "evaluation", "matplotlib", "scipy", "sklearn"):
         from modeling_dsa.evaluation import card, models, probes, report, similarity
-    from modeling_dsa.files.card_sections import read_card, write_card
+    from modeling_dsa.files.card_sections import CARD, read_card, save_card
     from modeling_dsa.files.environment import environment
-    from modeling_dsa.files.hashing import hash_weights
+    from modeling_dsa.files.hashing import weight_file_hashes
 
     folder: Path = arguments.output
     there = next(path for path in (folder, *folder.absolute().parents) if path.exists())
@@ -127,7 +127,7 @@ def run(arguments: argparse.Namespace) -> int:
     results = [*_similarity(model, pairs), *_probes(model, labelled), *classification]
     evaluation = report.Evaluation(
         without_folders(arguments.model),
-        hash_weights(arguments.model),
+        weight_file_hashes(arguments.model),
         model.library,
         command_without_folders(arguments.command),
         environment(),
@@ -138,7 +138,7 @@ def run(arguments: argparse.Namespace) -> int:
         evaluation.draw(beside)
     if old_card is not None:
         card.update_card(old_card, evaluation, folder)
-        write_card(old_card, folder)
+        save_card(old_card, folder / CARD)
     with standard_output() as answer:
         print(evaluation.as_markdown(), file=answer)
     logger.info(f"{folder / report.FILE} and {folder / report.PICTURE} hold the figures.")

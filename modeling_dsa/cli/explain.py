@@ -156,9 +156,9 @@ def _measure_faithfulness(arguments: argparse.Namespace) -> int:
         from modeling_dsa.explanation import faithfulness_report
         from modeling_dsa.explanation.faithfulness import check_model, faithfulness
         from modeling_dsa.explanation.faithfulness_summary import summarize
-    from modeling_dsa.files.card_sections import read_card, write_card
+    from modeling_dsa.files.card_sections import CARD, read_card, save_card
     from modeling_dsa.files.environment import environment
-    from modeling_dsa.files.hashing import describe_files, hash_weights
+    from modeling_dsa.files.hashing import describe_files, weight_file_hashes
     from modeling_dsa.files.loading import load_model_and_tokenizer
     from modeling_dsa.modeling_dsa import DSAForSequenceClassification
 
@@ -172,7 +172,7 @@ def _measure_faithfulness(arguments: argparse.Namespace) -> int:
     model.float()  # gradients in half precision say little
     report = faithfulness_report.FaithfulnessReport(
         without_folders(arguments.model),
-        hash_weights(arguments.model),
+        weight_file_hashes(arguments.model),
         describe_files([arguments.faithfulness])[0],
         command_without_folders(arguments.command),
         environment() | {"captum": version("captum")},
@@ -189,7 +189,7 @@ def _measure_faithfulness(arguments: argparse.Namespace) -> int:
         logger.info(f"The figures are in {path}.")
     if card is not None:
         report.update_card(card)
-        write_card(card, folder)
+        save_card(card, folder / CARD)
     with standard_output() as answer:
         print(f"{report.as_markdown()}\n\n{report.verdict}", file=answer)
     return 0

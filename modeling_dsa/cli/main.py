@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 from safetensors import SafetensorError
 
 from modeling_dsa.files.command_line import refuse_undecoded, repeated_option
+from modeling_dsa.files.messages import one_line
 from modeling_dsa.files.standard_output import check_standard_output
 
 from . import encode, evaluate, explain, init, onnx, predict, push, widget
@@ -85,7 +86,7 @@ def _verbs_of_others() -> Iterator[Any]:
         try:
             verb = entry.load()
         except Exception as error:  # other code, which may raise anything: the verbs of this package work all the same
-            reason = " ".join(f"{type(error).__name__}: {error}".split())
+            reason = one_line(f"{type(error).__name__}: {error}")
             logger.warning(
                 f"There is no 'dsa {entry.name}', as the entry point {entry.value} cannot be imported ({reason}): "
                 "install its package again."

@@ -41,14 +41,14 @@ def run(arguments: argparse.Namespace) -> int:
         OSError: The folder holds no config.json, or a file of the widget is missing.
     """
     from modeling_dsa.files.card_sections import CARD
-    from modeling_dsa.hub.publishing import NotPushedError, push_folder, push_static_space, validate
+    from modeling_dsa.hub.publishing import NotPushedError, check_repo_id, push_folder, push_static_space
 
     folder, repo_id, space_id = arguments.folder, arguments.repo_id, arguments.widget
     private = arguments.private or None
     with ExitStack() as stack:
         if space_id is not None:
             for name in (repo_id, space_id):
-                validate(name)
+                check_repo_id(name)
                 if "/" not in name:
                     raise ValueError(
                         f"'{name}' does not say whose repository it is, which a widget's links need: give org/name."

@@ -51,9 +51,9 @@ def run(arguments: argparse.Namespace) -> int:
         OSError: As for `write`.
     """
     if arguments.model_id is not None:
-        from modeling_dsa.hub.publishing import validate
+        from modeling_dsa.hub.publishing import check_repo_id
 
-        validate(arguments.model_id)
+        check_repo_id(arguments.model_id)
     output = arguments.output
     size = write(arguments.folder, output, arguments.model_id, arguments.bundle)
     logger.info(f"{output} holds the page, {size / 1e6:.1f} MB: `python -m http.server -d {output}` shows it.")

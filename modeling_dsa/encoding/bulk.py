@@ -21,11 +21,12 @@ from modeling_dsa.batching_dsa import BATCH_SIZE, VectorType
 from modeling_dsa.files.model_folder import holds_model
 from modeling_dsa.files.remote_paths import AnyPath
 from modeling_dsa.files.replacing import write_json
+from modeling_dsa.files.text_files import STANDARD_INPUT
 from modeling_dsa.text.unknown_texts import unknown_texts
 
 from .encoder import SentenceEncoder
 from .model_hash import model_hash
-from .sources import STANDARD_INPUT, SentenceSource
+from .sources import SentenceSource
 from .vector_files import SHARD_SIZE, Append, check_finite, made_by, write_npy, write_parquet
 from .windows import windows
 

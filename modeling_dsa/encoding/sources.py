@@ -15,6 +15,8 @@ from modeling_dsa.files.optional_packages import optional_packages
 from modeling_dsa.files.remote_paths import AnyPath, parse_path
 from modeling_dsa.files.tables import Table, file_table
 from modeling_dsa.files.text_files import (
+    DASH,
+    STANDARD_INPUT,
     file_extension,
     is_readable,
     open_parquet,
@@ -26,7 +28,6 @@ from modeling_dsa.files.text_files import (
 )
 
 COLUMN = "text"
-STANDARD_INPUT = "standard input"
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,7 @@ def open_sentences(source: str, column: str | None = None, split: str | None = N
             several.
         OSError: The Hub cannot be reached.
     """
-    if source == "-":
+    if source == DASH:
         return _open_standard_input(column, split)
     if not source.strip():
         raise ValueError("The name of the input is empty: give a file, a data set, or - for standard input.")

@@ -63,7 +63,7 @@ def keep_own_words(card: ModelCard, old: ModelCard) -> None:
     new_data.license = new_data.license or old_data.license
 
 
-def write_card(card: ModelCard, folder: Path) -> None:
-    """Write a card into a model's folder."""
-    with replaced_file(folder / CARD) as beside:
+def save_card(card: ModelCard, path: Path) -> None:
+    """Write a card to a file."""
+    with replaced_file(path) as beside:
         beside.write_text(str(card), encoding="utf-8", newline="")

@@ -51,6 +51,16 @@ LABELS = LabelNames(
 )
 
 
+def check_text_columns(columns: Sequence[str]) -> None:
+    """Refuse names of columns that hold neither texts nor pairs.
+
+    Raises:
+        ValueError: There are more than two, or one twice.
+    """
+    if len(columns) > 2 or len(set(columns)) < len(columns):
+        raise ValueError("--text_column takes one column, or the two different ones of pairs.")
+
+
 def find_columns(
     table: Table, texts: Sequence[str] | None = None, label: str | None = None, label_names: LabelNames = LABELS
 ) -> tuple[tuple[str, ...], str]:
@@ -68,14 +78,13 @@ def find_columns(
         ValueError: A column that was given is not there or is given twice, or the names leave a doubt. The message
             says which option names the column.
     """
+    check_text_columns(texts or ())
     rows, columns = _first_rows(table)
     if not rows:
         raise ValueError(f"{table.name}: there are no rows")
     for column in (*(texts or ()), *([label] if label else [])):
         if column not in columns:
             raise ValueError(f"{table.name} has no column {column!r}: it has {_list(columns)}")
-    if texts and len(set(texts)) < len(texts):
-        raise ValueError(f"--text_column names the column {texts[0]!r} twice: name the other one, too.")
     label = label or _label_column([column for column in columns if column not in (texts or ())], table, label_names)
     found = tuple(texts) if texts else _text_columns([column for column in columns if column != label], rows, table)
     if label in found:

@@ -1,8 +1,15 @@
-"""What a command line must not hold: words that are no text, and options that are given twice."""
+"""Command lines: a parser, and what is refused in them, words that are no text and options that are given twice."""
 
 import argparse
 import sys
 from collections.abc import Iterable, Sequence
+
+
+def make_parser(description: str | None) -> argparse.ArgumentParser:
+    """A parser that shows a module's own text as it is, and takes no option for another one that it begins."""
+    return argparse.ArgumentParser(
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
+    )
 
 
 def refuse_undecoded(words: Iterable[str]) -> None:

@@ -38,6 +38,6 @@ def with_length(text: str) -> bytes:
     return len(encoded).to_bytes(8, "little") + encoded
 
 
-def hash_weights(model: str) -> dict[str, str]:
+def weight_file_hashes(model: str) -> dict[str, str]:
     """SHA-256 of each file of weights in a model's folder; none of a Hub id."""
     return {path.name: file_hash(path) for path in sorted(Path(model).glob("*.safetensors"))}

@@ -10,12 +10,12 @@ from safetensors import SafetensorError
 from .model_folder import holds_model
 from .replacing import filled_folder
 
-_RESULTS = "all_results.json"
+RESULTS, EXAMPLE_SCORES = "all_results.json", "example_scores.npz"  # of the run that trained it
 
 # What describes or repeats a model's weights, whichever of our commands wrote it; all else is the user's own.
 _OF_ONE_MODEL = (
-    *("onnx", "README.md", _RESULTS, "attention.png", "evaluation.json", "evaluation.png"),
-    *("faithfulness.json", "faithfulness.png", "example_scores.npz"),
+    *("onnx", "README.md", RESULTS, "attention.png", "evaluation.json", "evaluation.png"),
+    *("faithfulness.json", "faithfulness.png", EXAMPLE_SCORES),
     *("model*.safetensors", "model*.safetensors.index.json", "*_dsa.py"),
 )
 
@@ -28,7 +28,7 @@ def replaced_model(folder: Path) -> Iterator[Path]:
     that belong to no model stay, and where the folder holds none all do. Where the block fails, `folder` stays as it
     was.
     """
-    with filled_folder(folder, last=_RESULTS) as beside:  # results tell that a run is complete
+    with filled_folder(folder, last=RESULTS) as beside:  # results tell that a run is complete
         try:
             yield beside
         except SafetensorError as error:  # of a full disk, which names no file

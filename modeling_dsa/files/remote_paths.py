@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, Union
 
+from .messages import one_line
+
 if TYPE_CHECKING:
     from upath import UPath
 
@@ -64,5 +66,5 @@ def is_object_store(path: "UPath") -> bool:
 
 
 def _reason(error: Exception) -> str:
-    said = " ".join(str(error).split()).rstrip(".")
+    said = one_line(error).rstrip(".")
     return f"{type(error).__name__}: {said:.300}" if said else type(error).__name__

@@ -23,6 +23,7 @@ logger = logging.getLogger(__name__)
 Row: TypeAlias = Mapping[str, Any]
 Rows: TypeAlias = Iterator[tuple[str, Row]]  # where each row is, such as "a.csv, line 7", and its values by column
 
+DASH, STANDARD_INPUT = "-", "standard input"  # on a command line, and in messages
 _CHUNK = 1 << 18  # bytes that are unpacked at once
 _PARQUET_ROWS = 256  # that are unpacked at once: each may be a value that the file holds a single time
 
@@ -121,11 +122,10 @@ def read_standard_input() -> Iterator[tuple[str, str]]:
     Raises:
         ValueError: It is closed, or a line is not UTF-8.
     """
-    name = "standard input"
     if sys.stdin is None:
         raise ValueError("Standard input is closed: pipe sentences into it, or give a file.")
-    for number, line in enumerate(_decoded(name, sys.stdin.buffer), 1):
-        yield f"{name}, line {number}", line.rstrip("\r\n")
+    for number, line in enumerate(_decoded(STANDARD_INPUT, sys.stdin.buffer), 1):
+        yield f"{STANDARD_INPUT}, line {number}", line.rstrip("\r\n")
 
 
 def file_extension(path: AnyPath) -> str:

@@ -20,6 +20,7 @@ from huggingface_hub.utils import (  # type: ignore[attr-defined]  # public, but
 )
 
 from modeling_dsa.files.card_sections import CARD
+from modeling_dsa.files.messages import one_line
 from modeling_dsa.files.model_folder import read_config
 
 logger = logging.getLogger(__name__)
@@ -63,7 +64,7 @@ def open_repository(
         ValueError: The id cannot be one.
         OSError: The Hub refuses, or cannot be reached (some errors are of the HTTP library's own kind).
     """
-    validate(repo_id)
+    check_repo_id(repo_id)
     api = HfApi()
     kind, sdk = ("space", "static") if static_space else ("model", None)
     found = _retried(
@@ -106,7 +107,7 @@ def push_folder(
     if not folder.is_dir() or not any(path.is_file() for path in folder.glob("model*.safetensors")):
         raise ValueError(f"{folder} holds no saved model: give a folder with config.json and model.safetensors.")
     read_config(folder)
-    validate(repo_id)
+    check_repo_id(repo_id)
     names = _names(folder)
     try:
         full_id = open_repository(repo_id, private=private, revision=revision)
@@ -121,7 +122,7 @@ def push_folder(
         options = f"{' --private' if private else ''}{f' --revision {revision}' if revision else ''}"
         options += f" --widget {widget}" if widget else ""
         remedy = f"It is complete in {folder}; push it later with: dsa push {folder} {repo_id}{options}"
-        raise NotPushedError(reason(error), "The model", repo_id, remedy) from error
+        raise NotPushedError(hub_error_sentence(error), "The model", repo_id, remedy) from error
 
 
 def push_static_space(folder: Path, repo_id: str, *, private: bool | None = None, command: str) -> CommitInfo:
@@ -137,7 +138,7 @@ def push_static_space(folder: Path, repo_id: str, *, private: bool | None = None
         ValueError: `repo_id` cannot be one.
         NotPushedError: The Hub refused or could not be reached.
     """
-    validate(repo_id)
+    check_repo_id(repo_id)
     names = sorted(path.name for path in folder.iterdir())
     try:
         full_id = open_repository(repo_id, private=private, static_space=True)
@@ -154,7 +155,7 @@ def push_static_space(folder: Path, repo_id: str, *, private: bool | None = None
         )
     except (HTTPError, OSError, ValueError, RuntimeError) as error:
         remedy = f"The model is on the Hub; push both again with: {command}"
-        raise NotPushedError(reason(error), "The widget", repo_id, remedy) from error
+        raise NotPushedError(hub_error_sentence(error), "The widget", repo_id, remedy) from error
 
 
 def _names(folder: Path) -> list[str]:
@@ -199,7 +200,7 @@ def _named_card(card: Path, repo_id: str, widget: str | None) -> bytes:
     return re.sub(rb"^# .*\n+", lambda title: title[0].rstrip() + b"\n\n" + link + b"\n", named, count=1, flags=re.M)
 
 
-def validate(repo_id: str) -> None:
+def check_repo_id(repo_id: str) -> None:
     """Refuse what cannot be the id of a repository.
 
     Raises:
@@ -211,7 +212,7 @@ def validate(repo_id: str) -> None:
         raise ValueError(f"'{repo_id}' cannot name a repository ({one_line(error)}): give org/name.") from error
 
 
-def reason(error: BaseException) -> str:
+def hub_error_sentence(error: BaseException) -> str:
     """Why the Hub did not do something, in one sentence that says what to do about it."""
     if isinstance(error, OfflineModeIsEnabled):
         return "HF_HUB_OFFLINE is set."
@@ -224,7 +225,7 @@ def reason(error: BaseException) -> str:
     if isinstance(error, _UNREACHABLE):
         return f"the Hub cannot be reached ({one_line(error)})."
     if isinstance(error, RuntimeError) and error.__cause__ is not None:
-        return f"{one_line(error).rstrip('.')}: {reason(error.__cause__)}"
+        return f"{one_line(error).rstrip('.')}: {hub_error_sentence(error.__cause__)}"
     return f"{one_line(error).rstrip('.')}."
 
 
@@ -235,7 +236,7 @@ def _retried(call: Callable[[], Result]) -> Result:
         except (HTTPError, OSError, RuntimeError) as error:
             if not _is_transient(error):
                 raise
-            said = reason(error)
+            said = hub_error_sentence(error)
             logger.warning(f"{said[0].upper()}{said[1:]} Trying again in {wait} s.")
             time.sleep(wait)
     return call()
@@ -247,8 +248,3 @@ def _is_transient(error: BaseException | None) -> bool:
     if isinstance(error, RuntimeError):  # huggingface_hub's, around what an upload of weights failed with
         return _is_transient(error.__cause__)
     return isinstance(error, _UNREACHABLE) and not isinstance(error, OfflineModeIsEnabled)
-
-
-def one_line(what: object) -> str:
-    """An error's words without its line breaks."""
-    return " ".join(str(what).split())

@@ -6,11 +6,18 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from modeling_dsa.batching_dsa import Text
-from modeling_dsa.files.columns import find_text_columns
+from modeling_dsa.files.columns import check_text_columns, find_text_columns
 from modeling_dsa.files.tables import file_table
-from modeling_dsa.files.text_files import file_extension, read_lines, read_rows, read_standard_input, required_text
+from modeling_dsa.files.text_files import (
+    DASH,
+    STANDARD_INPUT,
+    file_extension,
+    read_lines,
+    read_rows,
+    read_standard_input,
+    required_text,
+)
 
-STANDARD_INPUT = "-"
 _EXTENSION = re.compile(r"\w\.[a-zA-Z]{2,7}$")
 
 
@@ -32,25 +39,24 @@ def open_texts(source: str, text_pair: str | None, columns: Sequence[str], *, pa
         FileNotFoundError: There is no such file.
         ValueError: The model reads another number of texts, there is no text, or a file is broken or lacks a column.
     """
-    is_file = source != STANDARD_INPUT and _names_file(source)
-    if text_pair is not None and (is_file or source == STANDARD_INPUT):
+    is_file = source != DASH and _names_file(source)
+    if text_pair is not None and (is_file or source == DASH):
         raise ValueError(f"{source} gives the texts itself: leave out {text_pair!r}.")
     if columns and not is_file:
         raise ValueError("--text_column names columns of a file: leave it out for a text and for standard input.")
+    check_text_columns(columns)
     if len(columns) not in (0, 1 + pairs):
         wanted = "pairs of texts: name two columns" if pairs else "single texts: name one column"
         raise ValueError(f"The model reads {wanted} with --text_column.")
-    if len(set(columns)) < len(columns):
-        raise ValueError(f"--text_column names the column {columns[0]!r} twice: name the other one, too.")
     if is_file:
         texts = _file_texts(Path(source), columns, pairs=pairs)
-    elif source == STANDARD_INPUT:
+    elif source == DASH:
         texts = _line_texts(read_standard_input(), pairs=pairs)
     else:
         texts = iter([_given(source, text_pair, pairs=pairs)])
     first = next(texts, None)  # a mistake that can be told before a model is loaded
     if first is None:
-        raise ValueError(f"{'standard input' if source == STANDARD_INPUT else source} holds no text.")
+        raise ValueError(f"{STANDARD_INPUT if source == DASH else source} holds no text.")
     return itertools.chain([first], texts)
 
 

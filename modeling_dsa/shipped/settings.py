@@ -1,11 +1,11 @@
 """Published settings and recipes, found by name from a checkout and from an installed package alike."""
 
-import difflib
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import yaml
+
+from modeling_dsa.files.messages import one_line, suggestion
 
 from .files import CONFIGURATION
 
@@ -119,7 +119,7 @@ def read_recipe(path: Path) -> dict[str, str | list[str] | None]:
     except RecursionError as error:
         raise ValueError(f"{path} is nested too deeply: it must map option names to values.") from error
     except yaml.YAMLError as error:
-        raise ValueError(f"{path} is not valid YAML: {' '.join(str(error).split())}") from error
+        raise ValueError(f"{path} is not valid YAML: {one_line(error)}") from error
     if not isinstance(recipe, dict):
         raise ValueError(f"{path} must map option names to values, such as 'learning_rate: 0.001'.")
     for name, value in recipe.items():
@@ -130,10 +130,3 @@ def read_recipe(path: Path) -> dict[str, str | list[str] | None]:
 
 def _is_value(value: Any) -> bool:
     return isinstance(value, str) or (isinstance(value, list) and all(isinstance(item, str) for item in value))
-
-
-def suggestion(name: str, names: Iterable[str]) -> str:
-    """The end of the sentence about an unknown name: the one that it is close to, or all there are."""
-    names = sorted(names)
-    close = difflib.get_close_matches(name, names, n=1)
-    return f"Did you mean '{close[0]}'?" if close else f"There are: {', '.join(names) or 'none'}."

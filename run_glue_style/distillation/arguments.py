@@ -1,15 +1,11 @@
 """The options of distillation: teacher, texts, validation and losses."""
 
-import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from run_glue_style.tasks.arguments import check_text_columns
-
-
-def _option(default: Any, text: str) -> Any:
-    return field(default=default, metadata={"help": text})
+from modeling_dsa.files.columns import check_text_columns
+from run_glue_style.training.recipe import check_least, check_positive, option
 
 
 @dataclass
@@ -18,30 +14,30 @@ class TeacherArguments:
 
     _argument_group_name: ClassVar[str] = "teacher and texts"
 
-    texts: str | None = _option(
+    texts: str | None = option(
         None,
         "Sentences to learn from: .txt with one a line, .jsonl, .csv, .tsv or .parquet, each also with .gz behind; or "
         "a data set's Hub id or folder.",
     )
-    text_column: list[str] | None = _option(
+    text_column: list[str] | None = option(
         None, "Column of the sentences, or the two columns of pairs; default: 'text', or the only one."
     )
-    split: str | None = _option(None, "Split of a data set; default: the only one.")
-    teacher: str | None = _option(None, "Any sentence-transformers model, by folder or Hub id.")
-    teacher_vectors: Path | None = _option(
+    split: str | None = option(None, "Split of a data set; default: the only one.")
+    teacher: str | None = option(None, "Any sentence-transformers model, by folder or Hub id.")
+    teacher_vectors: Path | None = option(
         None,
         "The teacher's vectors in place of the teacher: a .npy file (sentences, numbers), or a folder of such files in "
         "the order of their names; rows in the order of the texts, of pairs first and second in turn.",
     )
-    cache_dir: Path | None = _option(
+    cache_dir: Path | None = option(
         None,
         "Folder for the vectors that a teacher has given the texts, which later runs find; default: dsa-teacher in the "
         "cache of datasets (HF_DATASETS_CACHE), where those of words always are.",
     )
-    validation_sentences: int = _option(
+    validation_sentences: int = option(
         2000, "Texts that are held out, the same ones whatever the seed; their copies are left out of the training."
     )
-    similarity_file: list[Path] | None = _option(
+    similarity_file: list[Path] | None = option(
         None,
         "Pairs of sentences with a human score, such as STS-B's; the mean of the files' Spearman correlations chooses "
         "the best weights.",
@@ -49,9 +45,8 @@ class TeacherArguments:
 
     def __post_init__(self) -> None:
         """Refuse values that mean nothing."""
-        check_text_columns(self.text_column)
-        if self.validation_sentences < 2:
-            raise ValueError(f"validation_sentences must be at least 2, got {self.validation_sentences}.")
+        check_text_columns(self.text_column or ())
+        check_least(self, 2, "validation_sentences")
 
 
 @dataclass
@@ -60,19 +55,19 @@ class LossArguments:
 
     _argument_group_name: ClassVar[str] = "losses"
 
-    cosine_weight: float = _option(1.0, "1 - cosine of the student's vector and the teacher's: the same space.")
-    similarity_weight: float = _option(
+    cosine_weight: float = option(1.0, "1 - cosine of the student's vector and the teacher's: the same space.")
+    similarity_weight: float = option(
         1.0,
         "Mean squared difference of the cosines of all sentences of a process's batch with each other, the student's "
         "and the teacher's: the same structure, in whatever space.",
     )
-    contrastive_weight: float = _option(
+    contrastive_weight: float = option(
         0.0,
         "Cross-entropy of finding the right vector among those of the process's batch: of a pair the second "
         "sentence's, else the teacher's vector of the same sentence.",
     )
-    contrastive_temperature: float = _option(0.05, "The cosines are divided by it in the contrastive loss.")
-    matryoshka: list[int] | None = _option(
+    contrastive_temperature: float = option(0.05, "The cosines are divided by it in the contrastive loss.")
+    matryoshka: list[int] | None = option(
         None,
         "Lengths such as 64 128 256: the first so many numbers become a vector of their own, by the similarity loss on "
         "each.",
@@ -80,13 +75,10 @@ class LossArguments:
 
     def __post_init__(self) -> None:
         """Refuse values that mean nothing."""
-        for name in ("cosine_weight", "similarity_weight", "contrastive_weight"):
-            if not 0 <= getattr(self, name) < math.inf:
-                raise ValueError(f"{name} must be a number of at least 0, got {getattr(self, name)}.")
+        check_least(self, 0, "cosine_weight", "similarity_weight", "contrastive_weight")
         if not self.cosine_weight + self.similarity_weight + self.contrastive_weight:
             raise ValueError("All losses have the weight 0: give one of them a weight.")
-        if not 0 < self.contrastive_temperature < math.inf:
-            raise ValueError(f"contrastive_temperature must be greater than 0, got {self.contrastive_temperature}.")
+        check_positive(self, "contrastive_temperature")
         if self.matryoshka and not self.similarity_weight:
             raise ValueError("--matryoshka is a similarity loss: give --similarity_weight too.")
         if any(size < 1 for size in self.matryoshka or ()):

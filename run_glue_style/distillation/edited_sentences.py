@@ -9,7 +9,6 @@ of it says what it still means. The output has a sentence a line, none twice and
 files together.
 """
 
-import argparse
 import random
 import re
 import sys
@@ -19,6 +18,7 @@ from pathlib import Path
 from tqdm.auto import tqdm
 
 from modeling_dsa.encoding.sources import open_sentences
+from modeling_dsa.files.command_line import make_parser
 from modeling_dsa.files.replacing import replaced_file
 
 Words = list[str]
@@ -110,7 +110,7 @@ def write_edited(sentences: Sequence[str], path: Path, copies: int, seed: int) -
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Read the command line and write the copies."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     parser.add_argument("texts", help="What `dsa encode` reads.")
     parser.add_argument("output", type=Path, help="A .txt file.")
     parser.add_argument("--text_column", help="The column of the sentences.")

@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 from tqdm.auto import tqdm
 
-from modeling_dsa.encoding.sources import STANDARD_INPUT, SentenceSource
+from modeling_dsa.encoding.sources import SentenceSource
 from modeling_dsa.files.hashing import with_length
+from modeling_dsa.files.text_files import STANDARD_INPUT
 
 _KEY_BYTES = 8
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from modeling_dsa.files.messages import one_line
 from modeling_dsa.files.replacing import replaced_file
-from modeling_dsa.hub.publishing import one_line
 
 _NUMBERS = re.compile(r"(\d+)")
 _SAMPLE = 100_000  # vectors from which the principal components are taken

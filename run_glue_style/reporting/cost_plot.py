@@ -5,7 +5,6 @@ their trained parameters. The picture is FOLDER/costs.png and FOLDER/costs.svg. 
 were made on machines with other work; benchmarks/ has times.
 """
 
-import argparse
 import math
 import statistics
 from collections.abc import Mapping, Sequence
@@ -16,6 +15,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter, ScalarFormatter
 
+from modeling_dsa.files.command_line import make_parser
 from modeling_dsa.files.pictures import look, save_picture, wrapped
 from modeling_dsa.files.replacing import filled_folder
 
@@ -81,7 +81,7 @@ def _draw(panel: Axes, points: Mapping[str, _Point], numbers: Mapping[str, int],
 
 def main() -> None:
     """Read the command line and draw."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     parser.add_argument("folder", type=Path, help="Folder of runs.")
     parser.add_argument("--table", default="snli", help="The paper's table; default: snli.")
     arguments = parser.parse_args()

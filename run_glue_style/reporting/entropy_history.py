@@ -6,18 +6,17 @@ Each RUN is an all_results.json of a run with --record_attention true, or a stud
 PATH.png and PATH.svg: a panel for each routing iteration, a line for each run.
 """
 
-import argparse
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from matplotlib.figure import Figure
 
+from modeling_dsa.files.command_line import make_parser
 from modeling_dsa.files.pictures import look, save_picture
 from modeling_dsa.files.replacing import filled_folder
+from run_glue_style.training.progress import ENTROPY_KEY
 from run_glue_style.training.results import read_results
-
-KEY = "attention_entropy"
 
 
 def draw_entropy_history(runs: Mapping[str, Mapping[str, Any]], path: Path) -> None:
@@ -30,7 +29,10 @@ def draw_entropy_history(runs: Mapping[str, Mapping[str, Any]], path: Path) -> N
     Raises:
         ValueError: A run did not record its attention.
     """
-    curves = {name: [(one["step"], one[KEY]) for one in run["history"] if one.get(KEY)] for name, run in runs.items()}
+    curves = {
+        name: [(one["step"], one[ENTROPY_KEY]) for one in run.get("history", []) if one.get(ENTROPY_KEY)]
+        for name, run in runs.items()
+    }
     for name, points in curves.items():
         if not points:
             raise ValueError(f"{name} did not record its attention: train it with --record_attention true.")
@@ -52,7 +54,7 @@ def draw_entropy_history(runs: Mapping[str, Mapping[str, Any]], path: Path) -> N
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Read the command line and draw."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     parser.add_argument("runs", nargs="+", type=Path, metavar="RUN", help="all_results.json, or seed-N.json.gz.")
     parser.add_argument("--output", type=Path, required=True, help="The picture, without an extension.")
     arguments = parser.parse_args(argv)

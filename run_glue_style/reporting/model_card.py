@@ -4,22 +4,19 @@
 """
 
 import argparse
-import gzip
 import sys
-import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
 from huggingface_hub import ModelCard
-from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]  # public, but not in an __all__
 
 from modeling_dsa import DSAConfig, DSAForSequenceClassification
 from modeling_dsa.encoders_dsa import ENCODERS
-from modeling_dsa.files.card_sections import CARD, keep_own_words, read_card
+from modeling_dsa.files.card_sections import CARD, keep_own_words, read_card, save_card
 from modeling_dsa.files.loading import load_model_and_tokenizer, load_part, load_tokenizer
 from modeling_dsa.files.model_folder import read_config
-from modeling_dsa.files.replacing import replaced_file
+from modeling_dsa.hub.publishing import check_repo_id
 from modeling_dsa.poolings_dsa import POOLINGS
 from modeling_dsa.shipped.files import CARD_TEMPLATE
 from modeling_dsa.text.tokenization import has_pieces
@@ -70,7 +67,7 @@ def model_card(
         ValueError: `model_id` is no name on the Hub, `results` are not those of a run of this package, or the other
             runs differ in more than their seed.
     """
-    validate_repo_id(model_id)
+    check_repo_id(model_id)
     _check_results(results)
     check_seeds("the model and the other seeds", [results, *other_seeds])
     kind = kind_of(config, results)
@@ -127,7 +124,8 @@ def write_card(folder: Path, model_id: str, other_seeds: Sequence[Mapping[str, A
     if (folder / CARD).is_file():
         keep_own_words(card, read_card(folder))
     put_measured(card, folder)
-    return _write(card, folder / CARD)
+    save_card(card, folder / CARD)
+    return folder / CARD
 
 
 def main() -> None:
@@ -159,7 +157,8 @@ def main() -> None:
         results = _read_results(source)
         config = DSAConfig.from_dict(results["model"])
         card = model_card(results, model_id=arguments.model_id, config=config, other_seeds=other_seeds)
-        path = _write(card, arguments.output)
+        path = arguments.output
+        save_card(card, path)
     print(f"The card is in {path}.")  # noqa: T201  (this is the command's answer)
 
 
@@ -208,20 +207,9 @@ def _check_results(results: Mapping[str, Any], name: str = "results") -> None:
 
 
 def _read_results(path: Path) -> dict[str, Any]:
-    try:
-        results = read_results(path)
-    except (ValueError, gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise ValueError(f"{path} is not JSON ({error}): give an all_results.json.") from error
-    if not isinstance(results, dict):
-        raise ValueError(f"{path} holds no object: give an all_results.json.")
+    results = read_results(path)
     _check_results(results, str(path))
     return results
-
-
-def _write(card: ModelCard, path: Path) -> Path:
-    with replaced_file(path) as beside:
-        card.save(beside)
-    return path
 
 
 if __name__ == "__main__":

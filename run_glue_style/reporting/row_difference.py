@@ -5,13 +5,13 @@
 For each metric: the mean difference, Student's 95 % interval over the seeds, and a paired t-test over them.
 """
 
-import argparse
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from modeling_dsa.files.command_line import make_parser
 from modeling_dsa.files.markdown import markdown_table
-from modeling_dsa.shipped.settings import suggestion
+from modeling_dsa.files.messages import suggestion
 from run_glue_style.training.results import read_metric
 
 from .grid.differences import difference, difference_cells
@@ -53,7 +53,7 @@ def _by_seed(runs: Sequence[Mapping[str, Any]], metric: str) -> dict[int, float]
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Read the command line and print the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     parser.add_argument("folder", type=Path, help="Folder of runs.")
     parser.add_argument("row")
     parser.add_argument("other", help="The row that it is compared with.")

@@ -6,7 +6,6 @@ has a table.json, the paper's, both with table.json and plots, and one of `atten
 `hop_overlap` its own.
 """
 
-import argparse
 import json
 import statistics
 from collections.abc import Callable, Mapping, Sequence
@@ -14,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from modeling_dsa.files.command_line import make_parser
 from modeling_dsa.files.markdown import markdown_table
 from modeling_dsa.files.replacing import filled_folder, replaced_file, write_json
 from run_glue_style.training.results import check_seeds, read_run
@@ -137,7 +137,7 @@ def _write_table(table: str, folder: Path) -> None:
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Read the command line and write the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     parser.add_argument("folder", type=Path, help="Folder of the runs.")
     folder = parser.parse_args(argv).folder
     try:

@@ -4,13 +4,13 @@ python -m run_glue_style.sample.make_sample --train_file train_57k.parquet --val
 --test_file snli_1.0_test.jsonl --vectors glove.6B.zip --output_dir run_glue_style/sample
 """
 
-import argparse
 import zipfile
 from pathlib import Path
 
 import pyarrow.parquet as pq
 from datasets import DatasetDict
 
+from modeling_dsa.files.command_line import make_parser
 from modeling_dsa.text.tokenization import count_words
 from run_glue_style.tasks.labelled_examples import load_files
 from run_glue_style.tasks.nli import NLI
@@ -40,7 +40,7 @@ def write_vectors(source: Path, member: str, words: set[str], target: Path) -> N
 
 def main() -> None:
     """Read the command line and write the sample."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     for split in ("train", "validation", "test"):
         parser.add_argument(f"--{split}_file", type=Path, required=True, help=f"SNLI pairs of the {split} split.")
     parser.add_argument("--vectors", type=Path, required=True, help="GloVe archive (.zip).")

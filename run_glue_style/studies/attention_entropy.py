@@ -22,6 +22,7 @@ from transformers import PreTrainedTokenizerBase
 
 from modeling_dsa import DSAConfig, DSAModel
 from modeling_dsa.cli.numbers import positive_number, whole_number
+from modeling_dsa.files.command_line import make_parser
 from modeling_dsa.files.environment import environment
 from modeling_dsa.files.shown_paths import without_folders
 from modeling_dsa.shipped.settings import setting_folder
@@ -30,7 +31,7 @@ from run_glue_style.reporting.entropy_table import entropy_table, write_entropy
 from run_glue_style.sample import SAMPLE_VECTORS
 from run_glue_style.training.attention_sharpness import mean_entropies
 
-from .command import make_parser, run_command
+from .command import run_command
 from .premises import NAME, attention_batches, load_encoder, read_premises
 
 Entropies = NDArray[np.float64]

@@ -12,13 +12,6 @@ from modeling_dsa.files.standard_output import check_standard_output, standard_o
 logger = logging.getLogger(__name__)
 
 
-def make_parser(description: str | None) -> argparse.ArgumentParser:
-    """A parser that shows a module's own text as it is, and takes no option for another one that it begins."""
-    return argparse.ArgumentParser(
-        description=description, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
-    )
-
-
 def run_study(
     parser: argparse.ArgumentParser,
     make: Callable[[argparse.Namespace, Sequence[str]], tuple[Path, str]],

@@ -8,7 +8,7 @@ from collections.abc import Sequence, Set
 from pathlib import Path
 from typing import Any
 
-from modeling_dsa.shipped.settings import suggestion
+from modeling_dsa.files.messages import suggestion
 from run_glue_style.reporting.grid.definition import BASE, Grid, Row
 from run_glue_style.training.arguments import given_options
 from run_glue_style.training.entry import CheckedRun

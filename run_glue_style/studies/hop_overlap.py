@@ -21,11 +21,13 @@ from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 
 from modeling_dsa import DSAModel
+from modeling_dsa.files.command_line import make_parser
 from modeling_dsa.files.environment import environment
 from modeling_dsa.files.shown_paths import without_folders
+from run_glue_style.reporting.grid.definition import BASE
 from run_glue_style.reporting.overlap_table import overlap_table, write_overlap
 
-from .command import make_parser, run_command
+from .command import run_command
 from .premises import NAME, attention_batches, load_encoder, read_premises
 
 
@@ -75,7 +77,7 @@ def _make(arguments: argparse.Namespace) -> tuple[Path, str]:
 
 def _models(folder: Path) -> Iterator[tuple[str, DSAModel, PreTrainedTokenizerBase]]:
     """The models of each row, the base first, as in the grid's own table."""
-    found = sorted(folder.glob("*/seed-*/config.json"), key=lambda path: (path.parts[-3] != "base", path.parts))
+    found = sorted(folder.glob("*/seed-*/config.json"), key=lambda path: (path.parts[-3] != BASE, path.parts))
     for path in found:
         model, tokenizer = load_encoder(str(path.parent))
         if model.config.pooling == "structured":

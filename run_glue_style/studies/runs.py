@@ -9,9 +9,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from modeling_dsa.files.model_files import EXAMPLE_SCORES, RESULTS
 from modeling_dsa.files.replacing import json_text, replaced_file, write_json
 from run_glue_style.training.arguments import without_options
-from run_glue_style.training.results import EXAMPLE_SCORES, RESULTS, read_run
+from run_glue_style.training.results import read_run
 
 from .process import run_to_end
 

@@ -1,6 +1,6 @@
 """Options that name the data of a task: a data set, or files."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
@@ -52,13 +52,3 @@ class DatasetArguments:
         """
         if not {"train", "validation"} <= set(files):
             raise ValueError("Give both --train_file and --validation_file.")
-
-
-def check_text_columns(columns: Sequence[str] | None) -> None:
-    """Refuse names of columns that hold neither texts nor pairs.
-
-    Raises:
-        ValueError: There are more than two, or one twice.
-    """
-    if columns is not None and (len(columns) > 2 or len(set(columns)) < len(columns)):
-        raise ValueError("--text_column takes one column, or the two different columns of pairs.")

@@ -16,8 +16,8 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from modeling_dsa.files.hashing import file_hash
+from modeling_dsa.files.messages import one_line
 from modeling_dsa.files.replacing import replaced_file, write_json
-from modeling_dsa.hub.publishing import one_line
 
 from .manifest import find_damage, write_manifest
 

@@ -29,7 +29,7 @@ from .interruption import Interrupted, catch_signals
 from .nonfinite import NonFiniteError, clip_gradient, is_finite_update, require_finite_weights, write_examples
 from .objective import Metrics, Objective, metric_value
 from .optimizer import make_optimizer, make_scheduler
-from .progress import Progress
+from .progress import ENTROPY_KEY, Progress
 from .recipe import RunArguments, TrainingRecipe
 from .soft_attention import plan_soft_attention
 from .training_batches import Batch, GlobalBatches, GroupedSampler, PaddingCollator, model_inputs
@@ -318,7 +318,7 @@ class Trainer:
         for split, metrics in results.items():
             record |= {f"{split}_{key}": value for key, value in metrics.items() if isinstance(value, float)}
         self.accelerator.log(record, step=progress.step)
-        progress.history.append(record | ({"attention_entropy": attention} if self.run.record_attention else {}))
+        progress.history.append(record | ({ENTROPY_KEY: attention} if self.run.record_attention else {}))
         best = progress.best[name] if progress.best else math.nan
         bar.set_postfix({"loss": f"{loss:.3f}", name: f"{value:.4g}", "best": f"{best:.4g}"})
 

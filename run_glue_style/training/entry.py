@@ -11,7 +11,8 @@ from datasets import disable_progress_bars
 from datasets.exceptions import DatasetGenerationError
 from safetensors import SafetensorError
 
-from modeling_dsa.hub.publishing import NotPushedError, one_line
+from modeling_dsa.files.messages import one_line
+from modeling_dsa.hub.publishing import NotPushedError
 from run_glue_style.tasks.task import Task
 
 from .arguments import parse_arguments

@@ -9,7 +9,8 @@ from huggingface_hub import CommitInfo, HfApi
 from huggingface_hub.errors import HfHubHTTPError, HTTPError  # type: ignore[attr-defined]  # see modeling_dsa.hub.publishing
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from modeling_dsa.hub.publishing import NotPushedError, one_line, open_repository, push_folder, reason
+from modeling_dsa.files.messages import one_line
+from modeling_dsa.hub.publishing import NotPushedError, hub_error_sentence, open_repository, push_folder
 
 from .engine import Trainer
 from .recipe import RunArguments
@@ -34,8 +35,10 @@ class HubRun:
             self.repo_id = open_repository(self.repo_id, private=self.private, revision=self.revision)
         except (HTTPError, OSError) as error:
             if isinstance(error, HfHubHTTPError) and error.response.status_code < 500:
-                raise ValueError(f"The model cannot be pushed to {self.repo_id}: {reason(error)}") from error
-            logger.warning(f"The run goes on, and is pushed at its end: {reason(error)}")
+                raise ValueError(
+                    f"The model cannot be pushed to {self.repo_id}: {hub_error_sentence(error)}"
+                ) from error
+            logger.warning(f"The run goes on, and is pushed at its end: {hub_error_sentence(error)}")
 
     def push_checkpoint(self, trainer: Trainer) -> None:
         """Push the best weights so far, in the background; nothing, where the last push is still on its way."""

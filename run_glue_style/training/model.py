@@ -15,8 +15,8 @@ from transformers import PreTrainedTokenizerBase
 from modeling_dsa import DSAConfig, DSAForSequenceClassification, DSAModel
 from modeling_dsa.encoding.teacher_words import USUAL_SIZE, teacher_name, vocabulary_from_teacher
 from modeling_dsa.files.loading import load_tokenizer
+from modeling_dsa.files.messages import one_line
 from modeling_dsa.files.model_folder import read_config
-from modeling_dsa.hub.publishing import one_line
 from modeling_dsa.shipped.settings import setting_folder
 from modeling_dsa.text.building import build_model, vocabulary_from_texts
 from modeling_dsa.text.tokenization import WordTokenizer, portable

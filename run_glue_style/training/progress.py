@@ -6,6 +6,8 @@ from typing import Any
 
 from .objective import Metrics
 
+ENTROPY_KEY = "attention_entropy"  # of an evaluation in the history, where attention is recorded
+
 
 @dataclass
 class Progress:

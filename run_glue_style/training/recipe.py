@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeVar
 
-from modeling_dsa.hub.publishing import validate
+from modeling_dsa.hub.publishing import check_repo_id
 from modeling_dsa.shipped.models import model_source
 from modeling_dsa.shipped.settings import setting_names
 
@@ -14,11 +14,17 @@ T = TypeVar("T")
 _MOST = 10**9  # of whatever is counted
 
 
-def _option(default: T, text: str) -> T:
+def option(default: T, text: str) -> T:
+    """A field of a dataclass of options, with its default and its help."""
     return field(default=default, metadata={"help": text})
 
 
-def _check_least(options: Any, least: float, *names: str, most: float = _MOST) -> None:
+def check_least(options: Any, least: float, *names: str, most: float = _MOST) -> None:
+    """Refuse options that are smaller than `least`, not finite or, of counts, larger than `most`; None is neither.
+
+    Raises:
+        ValueError: One is.
+    """
     for name in names:
         value = getattr(options, name)
         if value is not None and not least <= value < math.inf:
@@ -33,7 +39,12 @@ def _check_share(options: Any, *names: str) -> None:
             raise ValueError(f"{name} must lie in [0, 1), got {getattr(options, name)}.")
 
 
-def _check_positive(options: Any, *names: str) -> None:
+def check_positive(options: Any, *names: str) -> None:
+    """Refuse options that are not greater than 0.
+
+    Raises:
+        ValueError: One is not.
+    """
     for name in names:
         if not 0 < getattr(options, name) < math.inf:
             raise ValueError(f"{name} must be greater than 0, got {getattr(options, name)}.")
@@ -45,13 +56,13 @@ class ModelArguments:
 
     _argument_group_name: ClassVar[str] = "model"
 
-    setting: str | None = _option(None, "Published setting, by name or folder: " + ", ".join(setting_names()) + ".")
-    model_name_or_path: str | None = _option(
+    setting: str | None = option(None, "Published setting, by name or folder: " + ", ".join(setting_names()) + ".")
+    model_name_or_path: str | None = option(
         None,
         "Train this model further, instead of a setting with fresh weights: a folder, one of model_cards by its name, "
         "or a Hub id.",
     )
-    vectors: Path | None = _option(
+    vectors: Path | None = option(
         None,
         "Word vectors (GloVe .txt/.zip/.gz, word2vec text/.bin, fastText .vec), or teacher:MODEL for those that a "
         "sentence-transformers model gives the words; default: those in the package, for its own SNLI pairs.",
@@ -75,70 +86,70 @@ class TrainingRecipe:
 
     _argument_group_name: ClassVar[str] = "training recipe"
 
-    num_train_epochs: float = _option(12.0, "Passes over the training data.")
-    max_train_steps: int | None = _option(None, "Train for this many updates, whatever num_train_epochs says.")
-    per_device_train_batch_size: int = _option(256, "Examples in a training batch of each process.")
-    per_device_eval_batch_size: int = _option(512, "Examples in an evaluation batch of each process.")
-    gradient_accumulation_steps: int = _option(1, "Batches whose gradients make one update.")
-    optimizer: Literal["adamw", "adam", "adadelta", "adagrad", "rmsprop", "sgd"] = _option(
+    num_train_epochs: float = option(12.0, "Passes over the training data.")
+    max_train_steps: int | None = option(None, "Train for this many updates, whatever num_train_epochs says.")
+    per_device_train_batch_size: int = option(256, "Examples in a training batch of each process.")
+    per_device_eval_batch_size: int = option(512, "Examples in an evaluation batch of each process.")
+    gradient_accumulation_steps: int = option(1, "Batches whose gradients make one update.")
+    optimizer: Literal["adamw", "adam", "adadelta", "adagrad", "rmsprop", "sgd"] = option(
         "adamw", "All but adamw add weight_decay to the gradient (L2)."
     )
-    learning_rate: float = _option(1e-3, "Highest learning rate.")
-    embedding_learning_rate: float | None = _option(
+    learning_rate: float = option(1e-3, "Highest learning rate.")
+    embedding_learning_rate: float | None = option(
         None, "Highest learning rate of the word table, where it is trained; default: that of all other weights."
     )
-    encoder_learning_rate: float | None = _option(
+    encoder_learning_rate: float | None = option(
         None,
         "Highest learning rate of all but the classifier, for --model_name_or_path: a lower one keeps what the encoder "
         "knows, 0 freezes it; default: that of the classifier.",
     )
-    weight_decay: float = _option(0.01, "For adamw on weight matrices, for the others (L2) on all parameters.")
-    max_grad_norm: float = _option(5.0, "Clip the gradient's norm; 0 clips nothing.")
-    schedule: Literal["cosine", "linear", "constant", "plateau"] = _option(
+    weight_decay: float = option(0.01, "For adamw on weight matrices, for the others (L2) on all parameters.")
+    max_grad_norm: float = option(5.0, "Clip the gradient's norm; 0 clips nothing.")
+    schedule: Literal["cosine", "linear", "constant", "plateau"] = option(
         "cosine",
         "Learning rate after the warm-up; plateau has none, and halves it when the training loss stops falling.",
     )
-    warmup_ratio: float = _option(0.1, "Share of the updates in which the learning rate rises; not with plateau.")
-    soft_attention_ratio: float = _option(
+    warmup_ratio: float = option(0.1, "Share of the updates in which the learning rate rises; not with plateau.")
+    soft_attention_ratio: float = option(
         0.0,
         "Reinforced self-attention: share of the updates in which all tokens are chosen, as soft_attention_steps; the "
         "best weights are chosen behind them.",
     )
-    plateau_patience: int = _option(
+    plateau_patience: int = option(
         5, "Schedule plateau: checks without a lower training loss before the rate is halved."
     )
-    plateau_threshold: float = _option(1e-3, "Schedule plateau: how much lower the loss of a check must be to count.")
-    label_smoothing: float = _option(0.0, "Share of the target that is spread over all classes.")
-    balance_classes: bool = _option(
+    plateau_threshold: float = option(1e-3, "Schedule plateau: how much lower the loss of a check must be to count.")
+    label_smoothing: float = option(0.0, "Share of the target that is spread over all classes.")
+    balance_classes: bool = option(
         False,
         "Learn as if all classes were as frequent in each training file (logit adjustment): where they are not as "
         "frequent in use as there.",
     )
-    average_decay: float = _option(0.0, "Evaluate and keep an exponential average of the weights; 0 is off.")
-    batch_norm_batches: int = _option(
+    average_decay: float = option(0.0, "Evaluate and keep an exponential average of the weights; 0 is off.")
+    batch_norm_batches: int = option(
         0, "Training batches, without dropout, that set batch normalisation's statistics at an evaluation; 0 is off."
     )
-    evaluations_per_epoch: int = _option(4, "Evaluations on the validation split in each epoch.")
-    metric_for_best_model: str | None = _option(
+    evaluations_per_epoch: int = option(4, "Evaluations on the validation split in each epoch.")
+    metric_for_best_model: str | None = option(
         None, "Validation metric that chooses the best weights, such as macro_f1; more is better; default: the task's."
     )
-    early_stopping_patience: int = _option(0, "Stop after this many evaluations without a new best; 0 never stops.")
+    early_stopping_patience: int = option(0, "Stop after this many evaluations without a new best; 0 never stops.")
 
     def __post_init__(self) -> None:
         """Refuse values that mean nothing."""
-        _check_positive(self, "num_train_epochs", "learning_rate")
+        check_positive(self, "num_train_epochs", "learning_rate")
         if self.num_train_epochs > _MOST:
             raise ValueError(f"num_train_epochs must be at most {_MOST:,}, got {self.num_train_epochs:g}.")
         if self.embedding_learning_rate is not None:
-            _check_positive(self, "embedding_learning_rate")
+            check_positive(self, "embedding_learning_rate")
             if self.encoder_learning_rate == 0:
                 raise ValueError(
                     "--encoder_learning_rate 0 freezes the word table too: leave --embedding_learning_rate out."
                 )
-        _check_least(self, 2, "per_device_train_batch_size")  # batch normalisation cannot train on one example
-        _check_least(self, 1, "per_device_eval_batch_size", "gradient_accumulation_steps", "max_train_steps")
-        _check_least(self, 1, "plateau_patience", "evaluations_per_epoch")
-        _check_least(
+        check_least(self, 2, "per_device_train_batch_size")  # batch normalisation cannot train on one example
+        check_least(self, 1, "per_device_eval_batch_size", "gradient_accumulation_steps", "max_train_steps")
+        check_least(self, 1, "plateau_patience", "evaluations_per_epoch")
+        check_least(
             self,
             0,
             "encoder_learning_rate",
@@ -147,7 +158,7 @@ class TrainingRecipe:
             "plateau_threshold",
             "early_stopping_patience",
         )
-        _check_least(self, 0, "batch_norm_batches")
+        check_least(self, 0, "batch_norm_batches")
         _check_share(self, "warmup_ratio", "soft_attention_ratio", "label_smoothing", "average_decay")
 
 
@@ -168,42 +179,42 @@ class RunArguments:
 
     _argument_group_name: ClassVar[str] = "run"
 
-    output_dir: Path | None = _option(None, "Folder of the model and its results; default: runs/<setting>.")
-    overwrite_output_dir: bool = _option(False, "Start anew; without it an interrupted run is resumed.")
-    recipe: str | None = _option(
+    output_dir: Path | None = option(None, "Folder of the model and its results; default: runs/<setting>.")
+    overwrite_output_dir: bool = option(False, "Start anew; without it an interrupted run is resumed.")
+    recipe: str | None = option(
         None, "Recipe in configuration/recipes by name, or a YAML file; default: the setting's own."
     )
-    seed: int = _option(0, "Seed of the initialisation, the order of the data and the dropout.")
-    mixed_precision: Literal["no", "bf16", "fp16"] | None = _option(
+    seed: int = option(0, "Seed of the initialisation, the order of the data and the dropout.")
+    mixed_precision: Literal["no", "bf16", "fp16"] | None = option(
         None, "bf16 pays on a GPU and on a CPU that computes with it; default: what accelerate's launch file says."
     )
-    cpu: bool = _option(False, "Stay on the CPU even where there is a GPU.")
-    checkpointing_steps: int | None = _option(
+    cpu: bool = option(False, "Stay on the CPU even where there is a GPU.")
+    checkpointing_steps: int | None = option(
         None, "Updates between two checkpoints; default: one at each evaluation. An interrupt always leaves one."
     )
-    skip_nonfinite: int = _option(
+    skip_nonfinite: int = option(
         0, "Updates whose loss or gradient is not finite that are skipped; one more stops the run."
     )
-    report_to: Literal["auto", "none", "tensorboard", "wandb", "trackio"] = _option(
+    report_to: Literal["auto", "none", "tensorboard", "wandb", "trackio"] = option(
         "auto", "Tracker; auto is tensorboard where it is installed."
     )
-    max_train_samples: int | None = _option(None, "Use only the first examples of the training split, for a trial.")
-    save_example_scores: bool = _option(
+    max_train_samples: int | None = option(None, "Use only the first examples of the training split, for a trial.")
+    save_example_scores: bool = option(
         False, "Also write example_scores.npz: what the metrics say of each example, for paired tests of two runs."
     )
-    evaluate_train: bool = _option(
+    evaluate_train: bool = option(
         False, "Also measure the best weights on the training split, at the end; for labelled examples."
     )
-    record_attention: bool = _option(
+    record_attention: bool = option(
         False, "Keep the entropy of the attention on validation examples in the history, at each evaluation."
     )
-    push_to_hub: bool = _option(False, "Push the finished folder, with the token of HF_TOKEN or `hf auth login`.")
-    hub_model_id: str | None = _option(None, "Its repository on the Hub, org/name; made where it does not exist.")
-    hub_private: bool = _option(False, "Make a new repository private.")
-    hub_strategy: Literal["end", "every_save"] = _option(
+    push_to_hub: bool = option(False, "Push the finished folder, with the token of HF_TOKEN or `hf auth login`.")
+    hub_model_id: str | None = option(None, "Its repository on the Hub, org/name; made where it does not exist.")
+    hub_private: bool = option(False, "Make a new repository private.")
+    hub_strategy: Literal["end", "every_save"] = option(
         "end", "every_save also pushes the best weights at every checkpoint, in the background."
     )
-    hub_revision: str | None = _option(None, "Push to this branch instead of main.")
+    hub_revision: str | None = option(None, "Push to this branch instead of main.")
 
     def __post_init__(self) -> None:
         """Refuse values that mean nothing."""
@@ -215,9 +226,9 @@ class RunArguments:
         if self.hub_strategy != "end" and not self.push_to_hub:
             raise ValueError("--hub_strategy does nothing without --push_to_hub: give that too.")
         if self.hub_model_id is not None:
-            validate(self.hub_model_id)
-        _check_least(self, 0, "seed", most=math.inf)  # it has a bound of its own
-        _check_least(self, 0, "skip_nonfinite")
+            check_repo_id(self.hub_model_id)
+        check_least(self, 0, "seed", most=math.inf)  # it has a bound of its own
+        check_least(self, 0, "skip_nonfinite")
         if self.seed >= 2**63:
             raise ValueError(f"seed must be below 2 ** 63, got {self.seed}.")
-        _check_least(self, 1, "checkpointing_steps", "max_train_samples")
+        check_least(self, 1, "checkpointing_steps", "max_train_samples")

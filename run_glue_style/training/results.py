@@ -8,6 +8,7 @@ import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from functools import reduce
+from gzip import BadGzipFile
 from operator import getitem
 from pathlib import Path
 from typing import Any, cast
@@ -21,6 +22,8 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from modeling_dsa.files.environment import environment
+from modeling_dsa.files.messages import one_line
+from modeling_dsa.files.model_files import RESULTS
 from modeling_dsa.files.unpacking import GzipReader
 from run_glue_style.tasks.task import Task
 
@@ -28,8 +31,6 @@ from .objective import Metrics
 from .progress import Progress
 from .recipe import ModelArguments, RunArguments, TrainingRecipe
 
-RESULTS = "all_results.json"
-EXAMPLE_SCORES = "example_scores.npz"
 # What is equal in runs that differ in nothing but the seed; `start` came later than the first records.
 IDENTITY = (
     *("setting", "recipe_name", "model", "start", "recipe", "mixed_precision", "processes", "vectors", "data"),
@@ -92,9 +93,19 @@ def collect_results(
 
 
 def read_results(path: Path) -> dict[str, Any]:
-    """An all_results.json, which may be compressed (.gz), or a study's record of one."""
-    with path.open("rb") as file:
-        results: dict[str, Any] = json.loads((GzipReader(file, path) if path.suffix == ".gz" else file).read())
+    """An all_results.json, which may be compressed (.gz), or a study's record of one.
+
+    Raises:
+        OSError: It cannot be read.
+        ValueError: It is something else, or damaged.
+    """
+    try:
+        with path.open("rb") as file:
+            results = json.loads((GzipReader(file, path) if path.suffix == ".gz" else file).read())
+    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError, BadGzipFile, EOFError, zlib.error) as error:
+        raise ValueError(f"{path} is no JSON, and so no results of a run: {one_line(error)}.") from error
+    if not isinstance(results, dict):
+        raise ValueError(f"{path} holds no object, and so no results of a run.")
     return results
 
 
@@ -104,11 +115,8 @@ def read_run(path: Path) -> dict[str, Any]:
     Raises:
         ValueError: It is something else, or damaged.
     """
-    try:
-        results = read_results(path)
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"{path} is no JSON, and so no results of a run: {error}.") from error
-    lacks = [key for key in _OF_EVERY_RUN if not isinstance(results, dict) or key not in results]
+    results = read_results(path)
+    lacks = [key for key in _OF_EVERY_RUN if key not in results]
     if lacks:
         raise ValueError(f"{path} holds no results of a run, which have a '{lacks[0]}': take it away or make it again.")
     return results

@@ -15,7 +15,7 @@ from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from transformers.utils import logging as transformers_logging
 
-from modeling_dsa.files.model_files import replaced_model
+from modeling_dsa.files.model_files import EXAMPLE_SCORES, RESULTS, replaced_model
 from modeling_dsa.files.replacing import write_json
 from modeling_dsa.hub.publishing import PLACEHOLDER
 
@@ -27,7 +27,7 @@ from .hub import HubRun
 from .nonfinite import finite_or_none
 from .objective import Objective
 from .recipe import ModelArguments, RunArguments, TrainingRecipe
-from .results import EXAMPLE_SCORES, RESULTS, collect_results, run_identity
+from .results import collect_results, run_identity
 
 logger = logging.getLogger(__name__)
 

@@ -1,6 +1,6 @@
 """A small Hugging Face Hub on 127.0.0.1, on real git repositories, for the real client libraries.
 
-It serves the requests of notes/hub-protocol.md, and large files under another host name (`localhost`), as the Hub's
+It serves the requests that the tests' clients make, and large files under another host name (`localhost`), as the Hub's
 CDN is another host. It has no Xet storage: clients run with HF_HUB_DISABLE_XET=1. They read such settings at import:
 a process of their own gets them as variables (`LoopbackHub.environment`), and a test's own process by `connected`.
 """

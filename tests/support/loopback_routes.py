@@ -1,5 +1,7 @@
-"""The HTTP side of a loopback Hub: every request of notes/hub-protocol.md that concerns accounts and the reading of
-repositories. Writing is in `loopback_uploads`."""
+"""The HTTP side of a loopback Hub: requests that concern accounts and the reading of repositories.
+
+Writing is in `loopback_uploads`.
+"""
 
 import itertools
 import json

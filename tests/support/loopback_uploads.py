@@ -1,4 +1,4 @@
-"""The HTTP side of a loopback Hub: every request of notes/hub-protocol.md that changes something."""
+"""The HTTP side of a loopback Hub: requests that change something."""
 
 import base64
 import codecs

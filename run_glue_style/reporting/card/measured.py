@@ -11,7 +11,7 @@ from huggingface_hub import ModelCard
 from modeling_dsa.evaluation import report as evaluation_report
 from modeling_dsa.evaluation.card import update_card
 from modeling_dsa.explanation import faithfulness_report
-from modeling_dsa.files.hashing import hash_weights
+from modeling_dsa.files.hashing import weight_file_hashes
 
 logger = logging.getLogger(__name__)
 
@@ -45,7 +45,7 @@ def put_measured(card: ModelCard, folder: Path) -> None:
             continue
         try:
             content = json.loads(path.read_text(encoding="utf-8"))
-            if content["weights"] == hash_weights(str(folder)):
+            if content["weights"] == weight_file_hashes(str(folder)):
                 put(content)
             else:
                 logger.warning(f"{path} is of other weights than those beside it: the card leaves its figures out.")

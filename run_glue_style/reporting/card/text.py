@@ -3,6 +3,8 @@
 import json
 import re
 
+from modeling_dsa.files.messages import one_line
+
 
 def percent(share: float) -> str:
     """A share as a percentage."""
@@ -16,5 +18,5 @@ def quoted(text: str) -> str:
 
 def plain(text: object) -> str:
     """Text that Markdown shows as it is, on one line, also in a table."""
-    words = " ".join(str(text).split())
+    words = one_line(text)
     return re.sub(r"[\\`*{}\[\]<>|#&~$]|(?<![^\W_])_|_(?![^\W_])", r"\\\g<0>", words)

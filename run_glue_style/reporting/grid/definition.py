@@ -9,7 +9,8 @@ from typing import Any, NoReturn
 
 import yaml
 
-from modeling_dsa.shipped.settings import read_yaml_text, suggestion
+from modeling_dsa.files.messages import one_line, suggestion
+from modeling_dsa.shipped.settings import read_yaml_text
 
 Options = dict[str, str | list[str]]
 
@@ -78,7 +79,7 @@ class _File:
             line = f", line {error.problem_mark.line + 1}" if error.problem_mark else ""
             raise ValueError(f"{self.path}{line}: this is not valid YAML: {error.problem}.") from error
         except (yaml.YAMLError, RecursionError) as error:
-            raise ValueError(f"{self.path} is not valid YAML: {' '.join(str(error).split())}") from error
+            raise ValueError(f"{self.path} is not valid YAML: {one_line(error)}") from error
         if node is None:
             raise ValueError(f"{self.path} is empty: it must have {', '.join(_NEEDED)}.")
         return node

@@ -52,6 +52,12 @@ def test_given_columns_win() -> None:
         ({"text": "a", "label": 0, "class": 1}, None, None, "'label', 'class' may each hold.*with --label_column$"),
         ({"text": "a", "kind": 0}, None, None, "none of the columns 'text', 'kind' is called 'label'; say .*column$"),
         ({"text": "a", "sentence": "b", "label": 0}, None, None, "not clear which of 'text', 'sentence' holds the te"),
+        (
+            {"a": "a", "b": "b", "c": "c", "label": 0},
+            ["a", "b", "c"],
+            None,
+            "takes one column, or the two different ones",
+        ),
         ({"title": "a", "review": "b", "label": 0}, None, None, "not clear which of 'title', 'review' .*--text_column"),
         ({"id": 1, "label": 0}, None, None, "not clear which of 'id' holds the texts"),
         ({"text": "a", "label": 0}, ["txt"], None, "has no column 'txt': it has 'text', 'label'"),

@@ -14,7 +14,7 @@ from small_repositories import save_system
 
 from modeling_dsa.cli.main import main
 from modeling_dsa.hub import publishing
-from modeling_dsa.hub.publishing import NotPushedError, push_folder, validate
+from modeling_dsa.hub.publishing import NotPushedError, check_repo_id, push_folder
 
 TOKEN = "hf_a-token-that-nobody-shall-see"
 CARD = "---\nlicense: apache-2.0\n---\n# mine\n`your-org/mine`, and mine.\n"
@@ -196,7 +196,7 @@ def test_offline_and_no_model(
     with pytest.raises(ValueError, match="holds no saved model: give a folder with"):
         push_folder(tmp_path, "ada/mine")
     with pytest.raises(ValueError, match="cannot name a repository"):
-        validate("-bad-")
+        check_repo_id("-bad-")
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     assert push(folder, "ada/mine") == 1
     assert "HF_HUB_OFFLINE is set. It is complete in" in caplog.messages[-1]

@@ -32,4 +32,9 @@ def test_a_run_that_recorded_nothing_is_named(tmp_path: Path, capsys: pytest.Cap
     with pytest.raises(SystemExit, match="2"):
         main([run, "--output", str(tmp_path / "plot")])
     assert "base/seed-0 did not record its attention: train it with --record_attention true." in capsys.readouterr().err
+    whole = Path(run).read_bytes()
+    Path(run).write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(SystemExit, match="2"):
+        main([run, "--output", str(tmp_path / "plot")])
+    assert "seed-0.json.gz is no JSON, and so no results of a run" in capsys.readouterr().err
     assert not (tmp_path / "plot.png").exists()

@@ -545,7 +545,7 @@ def test_nothing_is_claimed_where_nothing_was_measured(model_class: Any, tmp_pat
     [
         ({}, ID, "has no config.json"),
         ({"config.json": '{"model_type": "bert"}'}, ID, "a model of type 'bert'"),
-        ({"config.json": '{"model_type": "dsa"}', "all_results.json": "{"}, ID, "is not JSON"),
+        ({"config.json": '{"model_type": "dsa"}', "all_results.json": "{"}, ID, "is no JSON"),
         ({"config.json": '{"model_type": "dsa"}', "all_results.json": "[]"}, ID, "holds no object"),
         ({"config.json": '{"model_type": "dsa"}', "all_results.json": '{"eval_loss": 1}'}, ID, "no 'metrics' in"),
         ({"config.json": '{"model_type": "dsa"}'}, "a/b/c", "a/b/c"),

@@ -1,0 +1,16 @@
+"""Words of messages to people."""
+
+import difflib
+from collections.abc import Iterable
+
+
+def one_line(what: object) -> str:
+    """An error's words without its line breaks."""
+    return " ".join(str(what).split())
+
+
+def suggestion(name: str, names: Iterable[str]) -> str:
+    """The end of the sentence about an unknown name: the one that it is close to, or all there are."""
+    names = sorted(names)
+    close = difflib.get_close_matches(name, names, n=1)
+    return f"Did you mean '{close[0]}'?" if close else f"There are: {', '.join(names) or 'none'}."
