@@ -1,6 +1,7 @@
 """Use an exported model with onnxruntime: sentences in, vectors or classes out.
 
-It works where there is neither torch nor transformers: numpy, onnxruntime, tokenizers and huggingface_hub are enough.
+It works where there is neither torch nor transformers: numpy, onnxruntime, tokenizers, tqdm, wrapt and huggingface_hub
+are enough.
 """
 
 import json

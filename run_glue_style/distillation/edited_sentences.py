@@ -5,8 +5,8 @@
 Similarity is often asked of sentences that differ in little: a word, its place, a "not". Texts as they are found hold
 few such pairs. A copy has one edit, drawn anew: words are left out, put in place of others, exchanged or negated, it is
 a part of a sentence, or the beginning of one and the end of another. It need not be good English: the teacher's vector
-of it says what it still means. The output has a sentence a line, none twice and none of the input's; distil from both
-files together.
+of it says what it still means. The output has a sentence a line, none twice and none of the input's; distil from
+both files in one.
 """
 
 import random

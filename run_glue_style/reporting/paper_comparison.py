@@ -124,10 +124,12 @@ class Comparison:
             "notes": self.notes(),
         }
 
-    def _published_vectors(self) -> str:
-        """The word vectors of the published figures, and those of rows that have others."""
-        others = [f"{name}: {row.vectors}" for name, row in self.table.systems.items() if row.vectors is not None]
-        return self.table.published_with.vectors + (f" ({', '.join(others)})" if others else "")
+    def _published(self, what: str, attribute: str) -> str:
+        """What is so of the published figures, and of rows that have an `attribute` of their own in its place."""
+        others = [
+            f"{name}: {own}" for name, row in self.table.systems.items() if (own := getattr(row, attribute)) is not None
+        ]
+        return what + (f" ({', '.join(others)})" if others else "")
 
     def notes(self) -> str:
         """Data, vectors, recipe and options of our runs, and how the published figures were made otherwise."""
@@ -138,7 +140,7 @@ class Comparison:
             f"Word vectors: {self._grouped(_vectors)}.",
             f"Recipe: {self._grouped(_recipe)}.",
             f"Options: {self._grouped(self._options)}.",
-            f"Published: {table.source}, with {self._published_vectors()}"
+            f"Published: {self._published(table.source, 'source')}, with {self._published(used.vectors, 'vectors')}"
             + (f" and {used.train_examples:,} training examples." if used.train_examples else "."),
         ]
         runs = [of_setting[0] for of_setting in self.runs.values()]

@@ -23,6 +23,7 @@ _METRICS = {
     "spearman": ("spearmanr", "Spearman correlation"),
     "mean_absolute_error": ("mae", "Mean absolute error"),
 }
+_OF_FILE = "spearman_"  # and the name of a file of pairs, in what a student was measured by
 _METRIC_NAMES = {REGRESSION.name: ["pearsonr", "spearmanr"], ENCODER.name: ["cosine_similarity", "spearmanr"]}
 
 
@@ -40,11 +41,10 @@ def card_metadata(
     config, known = facts["config"], known_data(results)
     source = _hub_id(results.get("source", ""))
     data_id = source or (known.hub_id if known else None)
-    is_student = "teacher" in results
     figures = [
         EvalResult(
-            task_type="sentence-similarity" if is_student else "text-classification",
-            task_name="Sentence similarity" if is_student else "Text classification",
+            task_type="text-classification",
+            task_name="Text classification",
             dataset_type=data_id or "custom",
             dataset_name=known.name if known else facts["source"],
             dataset_split=split,
@@ -57,6 +57,8 @@ def card_metadata(
         for key, (metric, name) in _METRICS.items()
         if key in scores
     ]
+    if "teacher" in results:
+        figures = _similarities(results["metrics"]["validation"])
     vectors = results.get("vectors")
     widget = [
         {
@@ -102,3 +104,22 @@ def _hub_id(name: str) -> str | None:
     except HFValidationError:
         return None
     return None if "/" not in name or Path(name).exists() else name
+
+
+def _similarities(scores: Mapping[str, Any]) -> list[EvalResult]:
+    """A student's correlations with people's scores, of each file of pairs."""
+    metric, name = _METRICS["spearman"]
+    return [
+        EvalResult(
+            task_type="sentence-similarity",
+            task_name="Sentence similarity",
+            dataset_type="custom",
+            dataset_name=key.removeprefix(_OF_FILE),
+            dataset_config=key.removeprefix(_OF_FILE),  # or the Hub takes several files for one
+            metric_type=metric,
+            metric_name=name,
+            metric_value=value,
+        )
+        for key, value in scores.items()
+        if key.startswith(_OF_FILE)
+    ]
