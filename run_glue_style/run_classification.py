@@ -35,7 +35,7 @@ from run_glue_style.tasks.labelled_examples import (
 )
 from run_glue_style.tasks.metrics import ClassificationMetric, RegressionMetric
 from run_glue_style.tasks.task import Task
-from run_glue_style.tasks.validation_split import check_size, hold_out
+from run_glue_style.tasks.validation_split import check_size, hold_out, is_validation
 from run_glue_style.training.entry import read_task, run_script, train_as_read
 
 logger = logging.getLogger(__name__)
@@ -181,7 +181,7 @@ def _infer_format(tables: Mapping[str, Table], arguments: DataArguments) -> tupl
 
 def _with_validation(data: DatasetDict, size: float | None) -> DatasetDict:
     """Hold validation examples out where a size is given."""
-    found = [split for split in data if split.startswith(("validation", "dev"))]
+    found = [split for split in data if is_validation(split)]
     if size is None:
         if not found:
             raise ValueError(

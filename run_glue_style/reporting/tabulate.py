@@ -16,6 +16,7 @@ from typing import Any
 from modeling_dsa.files.command_line import make_parser
 from modeling_dsa.files.markdown import markdown_table
 from modeling_dsa.files.replacing import filled_folder, replaced_file, write_json
+from run_glue_style.tasks.validation_split import is_validation
 from run_glue_style.training.results import check_seeds, read_run
 
 from .entropy_table import ENTROPY, entropy_table, write_entropy
@@ -53,7 +54,7 @@ def as_markdown(rows: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
         ValueError: Runs of a row differ in more than their seed, or one lacks the accuracy of a split.
     """
     splits = list(next(iter(rows.values()))[0]["metrics"])
-    chosen_by = next((name for name in splits if name.startswith("validation")), splits[0])
+    chosen_by = next((name for name in splits if is_validation(name)), splits[0])
     lines = []
     for row, runs in rows.items():
         check_seeds(f"the row '{row}'", runs)

@@ -10,6 +10,7 @@ from typing import Any
 
 from modeling_dsa.files.messages import suggestion
 from run_glue_style.reporting.grid.definition import BASE, Grid, Row
+from run_glue_style.tasks.validation_split import is_validation
 from run_glue_style.training.arguments import given_options
 from run_glue_style.training.entry import CheckedRun
 
@@ -75,7 +76,7 @@ def _check(grid: Grid, rows: Sequence[Row], runs: Sequence[PlannedRun], given: S
             raise ValueError(f"{location}: {error}") from error
         for metric, line in grid.metrics.items():
             split, name = metric.split(".")[:2]
-            if not split.startswith(("validation", "dev", "test")):
+            if not (is_validation(split) or split.startswith("test")):
                 raise ValueError(
                     f"{grid.path}, line {line}: '{split}' is no split that is evaluated: those are validation and test."
                 )

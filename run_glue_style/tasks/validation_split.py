@@ -6,6 +6,11 @@ import numpy as np
 from datasets import ClassLabel, Dataset
 
 
+def is_validation(split: str) -> bool:
+    """Whether a split of this name is for validation, as MNLI has two of."""
+    return split.startswith(("validation", "dev"))
+
+
 def check_size(size: float) -> None:
     """Refuse a size that cannot be held out, before anything is read.
 

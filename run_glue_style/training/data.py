@@ -12,6 +12,7 @@ from modeling_dsa.text.unknown_texts import without_known_tokens
 from run_glue_style.tasks.class_shares import ClassShares
 from run_glue_style.tasks.distinct_texts import DistinctTexts, distinct_texts
 from run_glue_style.tasks.task import Task
+from run_glue_style.tasks.validation_split import is_validation
 
 from .token_store import token_cache, tokenize_once
 from .tokenized_examples import TokenizedExamples, TokenizedTexts, TruncationStats, truncation_stats
@@ -69,7 +70,7 @@ def load_data(task: Task, max_train_samples: int | None) -> LabelledData:
     """
     # A split without examples is one whose labels are hidden.
     splits = DatasetDict({name: split for name, split in task.load().items() if len(split)})
-    validation = tuple(name for name in splits if name.startswith(("validation", "dev")))
+    validation = tuple(name for name in splits if is_validation(name))
     if "train" not in splits or not validation:
         raise ValueError(
             f"Training needs a train and a validation split with labels; the data have: {', '.join(splits) or 'none'}."

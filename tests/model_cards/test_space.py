@@ -37,6 +37,7 @@ from reading import (
 from searching import corpus
 from sentence_transformers import SentenceTransformer
 from small_models import randomize
+from small_repositories import NLI_LABELS
 from small_runs import SMALL_SIZES, small_tokenizer
 from space_browser import CHROMIUM, ROOT, chromium
 from table import LARGEST_FILE
@@ -45,7 +46,6 @@ from transformers import AutoModelForSequenceClassification, AutoTokenizer
 from modeling_dsa import DSAConfig, DSAForSequenceClassification, DSAModel
 
 SPACE = ROOT / "model_cards" / "space"
-NLI_LABELS = {0: "entailment", 1: "neutral", 2: "contradiction"}
 FEELINGS = {0: "negative", 1: "positive"}
 PREMISE, HYPOTHESIS = "A man is playing a guitar.", "A man sleeps"
 WORDS = {"Premise": ["A", "man", "is", "playing", "a", "guitar", "."], "Hypothesis": ["A", "man", "sleeps"]}

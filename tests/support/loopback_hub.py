@@ -161,13 +161,13 @@ class LoopbackHub:
             patch.setattr(constants, "ENDPOINT", self.endpoint)
             yield
 
-    def git_folder(self, repo_id: str, repo_type: str = "model") -> Path:
-        """The bare repository of a model, data set or Space."""
-        return self._store.repositories[f"{repo_type}s", repo_id].git.folder
+    def git_folder(self, repo_id: str) -> Path:
+        """The bare repository of a model."""
+        return self._store.repositories["models", repo_id].git.folder
 
-    def commits(self, repo_id: str, repo_type: str = "model", revision: str = "main") -> list[str]:
+    def commits(self, repo_id: str, revision: str = "main") -> list[str]:
         """The titles of a branch's commits, newest first."""
-        git = self._store.repositories[f"{repo_type}s", repo_id].git
+        git = self._store.repositories["models", repo_id].git
         return [commit.title for commit in git.history(git.commit_id(revision))]
 
     def fail(
