@@ -138,7 +138,7 @@ def _predictor(source: str) -> "Callable[[Sequence[Text]], list[Answer]]":
     loaded, tokenizer = load_model_and_tokenizer(source)
     model = cast("DSAForSequenceClassification", loaded)
     model.to("cuda" if torch.cuda.is_available() else "cpu")  # type: ignore[arg-type]  # a wrapper hides the signature
-    kind = score_function(model.config.problem_type, model.num_labels)
+    kind = score_function(model.config)
 
     def predict(texts: "Sequence[Text]") -> "list[Answer]":
         _tell_unknown(source, tokenizer, texts)

@@ -67,7 +67,7 @@ def open_model(source: str) -> EvaluatedModel:
     encoder = SentenceEncoder(model, tokenizer)
     config = model.config
     classifier = None
-    if config.is_classifier and score_function(config.problem_type, int(config.num_labels or 0)) == "softmax":
+    if config.is_classifier and score_function(config) == "softmax":
         head = cast(DSAForSequenceClassification, model)
         classifier = Classifier(
             config.class_names,

@@ -199,6 +199,6 @@ def _as_array(weights: Sequence[torch.Tensor] | None, tokens: int) -> Weights:
 
 
 def _scores(config: DSAConfig, logits: torch.Tensor) -> Scores:
-    function = score_function(config.problem_type, len(config.class_names))
+    function = score_function(config)
     values = logits_to_scores(logits.float().cpu().numpy(), function)
     return Scores(config.class_names, values, function)

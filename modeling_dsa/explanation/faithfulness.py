@@ -85,7 +85,7 @@ def check_model(model: PreTrainedModel) -> None:
     """
     config = model.config
     decides = isinstance(model, DSAForSequenceClassification)
-    if not decides or score_function(config.problem_type, int(config.num_labels or 0)) != "softmax":
+    if not decides or score_function(config) != "softmax":
         raise ValueError(
             f"{model.name_or_path} gives no classes, so there is no decision to explain: give a classifier."
         )

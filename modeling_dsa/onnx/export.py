@@ -184,7 +184,7 @@ def _write(model: DSAPreTrainedModel, file: Path, weights: str) -> None:
     }
     if served.is_classifier:
         about["labels"] = config.class_names
-        about["scores"] = score_function(config.problem_type, len(config.class_names))
+        about["scores"] = score_function(config)
     onnx.helper.set_model_props(written, {METADATA: json.dumps(about)})
     onnx.checker.check_model(written, full_check=True)
     onnx.save(written, file)

@@ -1,18 +1,22 @@
 """A classifier's logits as scores, with numpy alone."""
 
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+if TYPE_CHECKING:
+    from modeling_dsa.configuration_dsa import DSAConfig
+
 ScoreFunction: TypeAlias = Literal["softmax", "sigmoid", "none"]
 
 
-def score_function(problem_type: str | None, num_labels: int) -> ScoreFunction:
-    """How logits become scores, as in transformers' text-classification pipeline."""
-    if problem_type == "regression":
+def score_function(config: "DSAConfig") -> ScoreFunction:
+    """How a classifier's logits become scores, as in transformers' text-classification pipeline."""
+    if config.problem_type == "regression":
         return "none"
-    return "sigmoid" if problem_type == "multi_label_classification" or num_labels == 1 else "softmax"
+    several = config.problem_type == "multi_label_classification"
+    return "sigmoid" if several or len(config.class_names) == 1 else "softmax"
 
 
 def logits_to_scores(logits: npt.NDArray[Any], function: ScoreFunction) -> npt.NDArray[Any]:

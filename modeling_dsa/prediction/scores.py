@@ -38,7 +38,7 @@ def label_scores(
         found: torch.Tensor = model(ids, attention_mask=mask.long(), token_type_ids=types, return_dict=True).logits
         return found.float().cpu().numpy()  # (batch, num_labels)
 
-    function = score_function(model.config.problem_type, model.num_labels)
+    function = score_function(model.config)
     with torch.random.fork_rng(devices=[] if model.device.type == "cpu" else None):
         torch.manual_seed(0)  # of a variational model that predicts from samples
         found = compute_in_batches(TextTokenizer(tokenizer.backend_tokenizer), texts, logits, model.num_labels)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from modeling_dsa import DSAConfig
 from modeling_dsa.prediction.logits import logits_to_scores, score_function
 
 
@@ -18,7 +19,7 @@ from modeling_dsa.prediction.logits import logits_to_scores, score_function
     ],
 )
 def test_scores_are_made_as_the_pipeline_makes_them(problem_type: str | None, num_labels: int, expected: str) -> None:
-    assert score_function(problem_type, num_labels) == expected
+    assert score_function(DSAConfig(problem_type=problem_type, num_labels=num_labels)) == expected
 
 
 def test_scores_are_those_of_torch_and_large_logits_do_not_overflow() -> None:
