@@ -148,7 +148,7 @@ def classify_table(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, t
             raise CannotRead(f"Row {number} has a text of more than {LONGEST_TEXT:,} characters: shorten it.")
     labels = model.config.class_names
     scores = label_scores(cast(DSAForSequenceClassification, model), tokenizer, texts)
-    kind = score_function(model.config)
+    kind = score_function(cast(DSAConfig, model.config))
     with output.open("w", encoding="utf-8", newline="") as file:
         csv_writer(file)(answers(texts, scores, labels, kind, columns))
     return len(texts)

@@ -9,7 +9,7 @@ model: its neighbours become neighbours of each other.
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,7 @@ from scipy.stats import bootstrap
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from modeling_dsa.batching_dsa import Text
+from modeling_dsa.configuration_dsa import DSAConfig
 from modeling_dsa.modeling_dsa import DSAForSequenceClassification
 from modeling_dsa.poolings_dsa import POOLINGS
 from modeling_dsa.prediction.logits import logits_to_scores, score_function
@@ -83,7 +84,7 @@ def check_model(model: PreTrainedModel) -> None:
     Raises:
         ValueError: It is one.
     """
-    config = model.config
+    config = cast(DSAConfig, model.config)
     decides = isinstance(model, DSAForSequenceClassification)
     if not decides or score_function(config) != "softmax":
         raise ValueError(

@@ -1,5 +1,7 @@
 """modeling_dsa.prediction.logits: probabilities as transformers' own pipeline makes them."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -19,7 +21,8 @@ from modeling_dsa.prediction.logits import logits_to_scores, score_function
     ],
 )
 def test_scores_are_made_as_the_pipeline_makes_them(problem_type: str | None, num_labels: int, expected: str) -> None:
-    assert score_function(DSAConfig(problem_type=problem_type, num_labels=num_labels)) == expected
+    fields: dict[str, Any] = {"problem_type": problem_type, "num_labels": num_labels}
+    assert score_function(DSAConfig(**fields)) == expected
 
 
 def test_scores_are_those_of_torch_and_large_logits_do_not_overflow() -> None:
