@@ -66,6 +66,7 @@ class ZeroShotSimilarityPipeline(SentenceEmbeddingPipeline):
         if isinstance(inputs, list | tuple):
             return list(map(answer, inputs, encode(inputs, *args, **options)))
         texts, copies = itertools.tee(inputs)
+        options["num_workers"] = 0  # another process would read on in what both have of a file
         return map(answer, texts, encode((text for text in copies), *args, **options))  # a generator it knows
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from modeling_dsa.batching_dsa import BATCH_SIZE, DTYPES
 from modeling_dsa.encoding.vector_files import SHARD_SIZE
 from modeling_dsa.files.remote_paths import AnyPath, check_writable, parse_path
+from modeling_dsa.files.text_files import STANDARD_INPUT
 from modeling_dsa.shipped.models import model_source
 
 from .numbers import whole_number
@@ -103,7 +104,11 @@ def run(arguments: argparse.Namespace) -> int:
         rows = encode_bulk(encoder, source, output, options, process)
     except KeyboardInterrupt:
         again = "the same command" + (" without --overwrite" if arguments.overwrite else "")
-        stays = "nothing was written" if output.suffix == ".npy" else f"{again} resumes after the last shard"
+        stays = f"{again} resumes after the last shard"
+        if output.suffix == ".npy":
+            stays = "nothing was written"
+        elif source.name == STANDARD_INPUT:
+            stays = "standard input cannot be read again, so nothing resumes: give --overwrite next time"
         logger.error(f"Stopped; {stays}.")
         return 130
     part = f"process {process.rank}'s part of the " if process.count > 1 else "the "

@@ -104,16 +104,15 @@ def run(arguments: argparse.Namespace) -> int:
         from modeling_dsa.evaluation import card, models, probes, report, similarity
     from modeling_dsa.files.card_sections import CARD, read_card, save_card
     from modeling_dsa.files.environment import environment
-    from modeling_dsa.files.hashing import weight_file_hashes
+    from modeling_dsa.files.hashing import require_weights, weight_file_hashes
 
     folder: Path = arguments.output
     there = next(path for path in (folder, *folder.absolute().parents) if path.exists())
     if not there.is_dir():  # told before the work, and nothing is written before there are figures
         raise ValueError(f"{there} is a file: give --output a folder.")
-    old_card = None
     if arguments.card:
         folder = Path(arguments.model)
-        old_card = read_card(folder)
+        read_card(folder)  # a mistake is told before the work
     columns: Sequence[str] | None = arguments.text_column
     pairs = {path: similarity.read_similarity(path, columns, arguments.score_column) for path in arguments.similarity}
     labelled = [
@@ -122,12 +121,14 @@ def run(arguments: argparse.Namespace) -> int:
     ]
     for _, files in labelled:
         probes.check_files(files)
+    weights = weight_file_hashes(arguments.model)
     model = models.open_model(arguments.model)
     classification = _classification(model, arguments)  # first, for its files have not been read yet
     results = [*_similarity(model, pairs), *_probes(model, labelled), *classification]
+    require_weights(arguments.model, weights)
     evaluation = report.Evaluation(
         without_folders(arguments.model),
-        weight_file_hashes(arguments.model),
+        weights,
         model.library,
         command_without_folders(arguments.command),
         environment(),
@@ -136,9 +137,10 @@ def run(arguments: argparse.Namespace) -> int:
     write_json(evaluation.as_json(), folder / report.FILE)
     with replaced_file(folder / report.PICTURE) as beside:
         evaluation.draw(beside)
-    if old_card is not None:
-        card.update_card(old_card, evaluation, folder)
-        save_card(old_card, folder / CARD)
+    if arguments.card:
+        model_card = read_card(folder)
+        card.update_card(model_card, evaluation, folder)
+        save_card(model_card, folder / CARD)
     with standard_output() as answer:
         print(evaluation.as_markdown(), file=answer)
     logger.info(f"{folder / report.FILE} and {folder / report.PICTURE} hold the figures.")

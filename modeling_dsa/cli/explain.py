@@ -158,27 +158,31 @@ def _measure_faithfulness(arguments: argparse.Namespace) -> int:
         from modeling_dsa.explanation.faithfulness_summary import summarize
     from modeling_dsa.files.card_sections import CARD, read_card, save_card
     from modeling_dsa.files.environment import environment
-    from modeling_dsa.files.hashing import describe_files, weight_file_hashes
+    from modeling_dsa.files.hashing import describe_files, require_weights, weight_file_hashes
     from modeling_dsa.files.loading import load_model_and_tokenizer
     from modeling_dsa.modeling_dsa import DSAForSequenceClassification
 
     outputs: list[Path] = arguments.output
     _check_extensions(outputs, (".json", ".png"))
     folder = Path(arguments.model)
-    card = read_card(folder) if arguments.card else None
+    if arguments.card:
+        read_card(folder)  # a mistake is told before the work
     texts = _read_texts(arguments)
+    weights = weight_file_hashes(arguments.model)
     model, tokenizer = load_model_and_tokenizer(arguments.model)
     check_model(model)
     model.float()  # gradients in half precision say little
+    figures = summarize(faithfulness(cast(DSAForSequenceClassification, model), tokenizer, texts))
+    require_weights(arguments.model, weights)
     report = faithfulness_report.FaithfulnessReport(
         without_folders(arguments.model),
-        weight_file_hashes(arguments.model),
+        weights,
         describe_files([arguments.faithfulness])[0],
         command_without_folders(arguments.command),
         environment() | {"captum": version("captum")},
-        **summarize(faithfulness(cast(DSAForSequenceClassification, model), tokenizer, texts)),
+        **figures,
     )
-    if card is not None:
+    if arguments.card:
         outputs = [*outputs, folder / faithfulness_report.FILE, folder / faithfulness_report.PICTURE]
     for path in outputs:
         if path.suffix.lower() == ".json":
@@ -187,7 +191,8 @@ def _measure_faithfulness(arguments: argparse.Namespace) -> int:
             with replaced_file(path) as beside:
                 report.draw(beside)
         logger.info(f"The figures are in {path}.")
-    if card is not None:
+    if arguments.card:
+        card = read_card(folder)
         report.update_card(card)
         save_card(card, folder / CARD)
     with standard_output() as answer:

@@ -18,6 +18,7 @@ from typing import Any
 from tqdm.auto import tqdm
 
 from modeling_dsa.batching_dsa import BATCH_SIZE, VectorType
+from modeling_dsa.files.launchers import started_processes
 from modeling_dsa.files.model_folder import holds_model
 from modeling_dsa.files.remote_paths import AnyPath
 from modeling_dsa.files.replacing import write_json
@@ -58,6 +59,11 @@ class Process:
         rank, count = os.environ.get("RANK", "0"), os.environ.get("WORLD_SIZE", "1")
         if not (rank.isdecimal() and count.isdecimal() and int(rank) < int(count)):
             raise ValueError(f"RANK={rank} and WORLD_SIZE={count} in the environment name no process: unset them.")
+        if "RANK" not in os.environ and (started := started_processes()) > 1:
+            raise ValueError(
+                f"The launcher started {started} processes, and none is told its number: set RANK, from 0, and "
+                "WORLD_SIZE for each, as torchrun and `accelerate launch` do."
+            )
         return cls(int(rank), int(count))
 
 

@@ -64,7 +64,8 @@ class SentenceEncoder:
         load = partial(AutoModel.from_pretrained, trust_remote_code=trust_remote_code)
         model: Any = load_part("model", os.fspath(name_or_path), load)
         if device is None:
-            device = f"cuda:{os.environ.get('LOCAL_RANK', 0)}" if torch.cuda.is_available() else "cpu"
+            gpus = torch.cuda.device_count()  # which processes share where they are fewer
+            device = f"cuda:{int(os.environ.get('LOCAL_RANK', 0)) % gpus}" if gpus else "cpu"
         tokenizer = load_tokenizer(os.fspath(name_or_path), model.config, trusted=trust_remote_code)
         return cls(model.to(device), tokenizer)
 

@@ -62,7 +62,8 @@ def vocabulary_from_teacher(
         OSError: `choose` reads a file that is missing.
     """
     teacher = load_teacher(model)
-    vocabulary = choose(lowercase=bool(teacher.tokenizer.tokenize("Paris") == teacher.tokenizer.tokenize("paris")))
+    capital, small = (np.asarray(teacher.encode([word], show_progress_bar=False)) for word in ("Paris", "paris"))
+    vocabulary = choose(lowercase=np.array_equal(capital, small))
     tokenizer = vocabulary.tokenizer()
     counts = None if frequency_weighting is None else token_counts(vocabulary, tokenizer)
     vectors = teacher_vectors(

@@ -48,7 +48,8 @@ def _figures(result: Result) -> list[EvalResult]:
             task_name=task_name,
             dataset_type="custom",
             dataset_name=result.name,
-            dataset_config=result.name,  # huggingface_hub makes one entry of results that differ in the name alone
+            # huggingface_hub makes one entry of results that do not differ in this.
+            dataset_config=f"{result.kind}: {result.name} ({result.files[0]['sha256'][:8]})",
             dataset_args={_OURS: ", ".join(file["sha256"] for file in result.files)},
             metric_type=_METRICS[key],
             metric_name=FIGURES[key],

@@ -1,7 +1,7 @@
 """What a file holds, as one number that tells it from all others."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from .remote_paths import AnyPath
@@ -41,3 +41,17 @@ def with_length(text: str) -> bytes:
 def weight_file_hashes(model: str) -> dict[str, str]:
     """SHA-256 of each file of weights in a model's folder; none of a Hub id."""
     return {path.name: file_hash(path) for path in sorted(Path(model).glob("*.safetensors"))}
+
+
+def require_weights(model: str, hashes: Mapping[str, str]) -> None:
+    """Refuse weights that have changed since they were loaded.
+
+    Args:
+        model: A folder; of a Hub id nothing is said.
+        hashes: What `weight_file_hashes` gave before.
+
+    Raises:
+        ValueError: They have.
+    """
+    if weight_file_hashes(model) != hashes:
+        raise ValueError(f"The weights in {model} changed while they were measured: do it again.")

@@ -79,6 +79,7 @@ def load_tokenizer(source: str | Path, config: "DSAConfig", *, trusted: bool = F
     path = find_file(source, "tokenizer.json")
     if path is not None and not trusted:
         refuse_unknown_patterns(path)
+        _refuse_other_files(source)
     load = partial(AutoTokenizer.from_pretrained, trust_remote_code=trusted)
     tokenizer: PreTrainedTokenizerBase = load_part("tokenizer", source, load)
     if not hasattr(tokenizer, "backend_tokenizer"):
@@ -95,6 +96,13 @@ def load_tokenizer(source: str | Path, config: "DSAConfig", *, trusted: bool = F
             "they are not of one model."
         )
     return tokenizer
+
+
+def _refuse_other_files(source: str | Path) -> None:
+    """Refuse a tokenizer of which transformers would load another file than the one that was looked into."""
+    path = find_file(source, "tokenizer_config.json")
+    if path is not None and b"fast_tokenizer_files" in path.read_bytes():
+        raise ValueError(f"{path} names other files than tokenizer.json (fast_tokenizer_files): take that out.")
 
 
 def _try_out(source: str | Path, tokenizer: "PreTrainedTokenizerBase") -> None:

@@ -3,6 +3,7 @@
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from fnmatch import fnmatch
 from pathlib import Path
 
 from safetensors import SafetensorError
@@ -39,3 +40,8 @@ def replaced_model(folder: Path) -> Iterator[Path]:
                 shutil.rmtree(path)
             elif not (beside / path.name).exists():
                 path.unlink()
+
+
+def belongs_to_model(name: str) -> bool:
+    """Whether a file of a repository, by its path there, is of one model's weights, and so not of those that follow."""
+    return any(fnmatch(name.partition("/")[0], pattern) for pattern in _OF_ONE_MODEL)

@@ -1,5 +1,6 @@
 """Files of other file systems, by URL: `s3://bucket/a.txt`, `hf://...` and whatever else fsspec reaches."""
 
+import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, Union
 
@@ -50,7 +51,7 @@ def check_writable(path: AnyPath) -> None:
     """
     if isinstance(path, Path):
         return
-    probe = path.with_name(f".writable-{path.name}")
+    probe = path.with_name(f".writable-{path.name}-{uuid.uuid4().hex}")  # a process's own
     try:
         if not is_object_store(path):  # it has no folders but buckets, and one with a mistyped name must not be made
             path.parent.mkdir(parents=True, exist_ok=True)

@@ -21,6 +21,7 @@ from huggingface_hub.utils import (  # type: ignore[attr-defined]  # public, but
 
 from modeling_dsa.files.card_sections import CARD
 from modeling_dsa.files.messages import one_line
+from modeling_dsa.files.model_files import belongs_to_model
 from modeling_dsa.files.model_folder import read_config
 
 logger = logging.getLogger(__name__)
@@ -87,7 +88,8 @@ def push_folder(
     """Push a model's folder: weights, code, tokenizer, card and results go up in one commit.
 
     Where the card has only a placeholder for the repository's name, the pushed copy has the name; the folder stays as
-    it is. A lost connection and an overloaded Hub are tried again, for about half a minute. The token is that of
+    it is. What the repository has of an earlier model and this one has not, such as ONNX files, goes in the same
+    commit. A lost connection and an overloaded Hub are tried again, for about half a minute. The token is that of
     `HF_TOKEN` or of `hf auth login`.
 
     Args:
@@ -111,10 +113,15 @@ def push_folder(
     names = _names(folder)
     try:
         full_id = open_repository(repo_id, private=private, revision=revision)
+        there = _retried(lambda: HfApi().list_repo_files(full_id, revision=revision))
+        gone = [name for name in there if name not in names and name != CARD and belongs_to_model(name)]
         # Not upload_folder, which makes several commits of many or large files.
         return _retried(
             lambda: HfApi().create_commit(
-                full_id, _additions(folder, names, full_id, widget), commit_message=commit_message, revision=revision
+                full_id,
+                [*_additions(folder, names, full_id, widget), *map(CommitOperationDelete, gone)],
+                commit_message=commit_message,
+                revision=revision,
             )
         )
     # ValueError: README.md has metadata that the Hub refuses; RuntimeError: an upload of weights failed.

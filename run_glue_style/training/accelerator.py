@@ -12,14 +12,14 @@ import numpy as np
 from accelerate import Accelerator
 from accelerate.utils import DataLoaderConfiguration, DistributedType
 
+from modeling_dsa.files.launchers import started_processes
+
 from .half_precision import computes_in_bf16
 from .recipe import RunArguments
 
 logger = logging.getLogger(__name__)
 
 LONGEST_MEETING = 300.0  # seconds; torch waits half an hour for a process that died before it came, and so do its GPUs
-# torchrun, a step of SLURM, and three MPIs
-_COUNTS = ("WORLD_SIZE", "SLURM_STEP_NUM_TASKS", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MV2_COMM_WORLD_SIZE")
 
 
 def make_accelerator(run: RunArguments, output_dir: Path) -> Accelerator:
@@ -34,7 +34,7 @@ def make_accelerator(run: RunArguments, output_dir: Path) -> Accelerator:
         tracker = "tensorboard" if _is_installed("tensorboard") else "none"
     elif tracker != "none" and not _is_installed(tracker):
         raise ValueError(f"--report_to {tracker} needs the package {tracker}, which is not installed.")
-    world = _started_processes()
+    world = started_processes()
     with _bounded_meeting(world):
         accelerator = Accelerator(
             cpu=run.cpu,
@@ -92,12 +92,6 @@ def _bounded_meeting(processes: int) -> Iterator[None]:
         yield
     finally:
         timer.cancel()
-
-
-def _started_processes() -> int:
-    """How many processes the launcher has started, as it tells each of them."""
-    found = (os.environ.get(name, "1") for name in _COUNTS)
-    return max(int(count) for count in found if count.isdecimal())
 
 
 def derived_seed(*numbers: int) -> int:

@@ -1,5 +1,6 @@
 """Zero-shot classification by similarity: the pipeline, against transformers' vectors and torch's softmax."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -47,6 +48,14 @@ def test_scores_are_the_softmax_of_cosines(choose: Any, options: dict[str, Any],
     assert alone["labels"] == several[0]["labels"]
     streamed = list(choose((text for text in TEXTS), candidate_labels=LABELS, **options))
     assert [found["labels"] for found in streamed] == [found["labels"] for found in several]
+
+
+def test_workers_take_no_text_of_a_stream_away(choose: Any, tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text("".join(f"{TEXTS[0]} {number}\n" for number in range(2000)))  # more than is read at once
+    with path.open() as file:
+        found = list(choose((line.strip() for line in file), candidate_labels=LABELS, num_workers=1))
+    assert [answer["sequence"] for answer in found] == path.read_text().splitlines()
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,8 @@ from tokenizers import Tokenizer
 from transformers import pipeline
 
 from modeling_dsa.cli.main import main
+from modeling_dsa.evaluation import models
+from modeling_dsa.evaluation.models import open_model
 
 PAIRS = pairs("train")[:40]
 
@@ -89,6 +91,34 @@ def test_any_sentence_transformers_model_is_compared_by_the_same_code(folder: Pa
     assert content["library"] == "sentence-transformers"
     found = content["results"][0]["figures"]["spearman"]
     assert found == pytest.approx(similarity_by_sentence_transformers(tmp_path / "static"), abs=1e-6)
+
+
+def test_weights_that_change_meanwhile_are_not_those_that_were_measured(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    model = shutil.copytree(folder / "nli", tmp_path / "model")
+
+    def open_and_train(source: str) -> models.EvaluatedModel:
+        opened = open_model(source)
+        weights = model / "model.safetensors"
+        weights.write_bytes(weights.read_bytes()[:-4] + b"more")
+        return opened
+
+    monkeypatch.setattr(models, "open_model", open_and_train)
+    assert evaluate(model, "--similarity", folder / "scores.tsv", "--output", tmp_path / "new") == 2
+    assert "changed while they were measured: do it again." in caplog.messages[-1]
+    assert not (tmp_path / "new").exists()
+
+
+def test_one_file_for_two_tasks_is_two_entries_of_the_card(folder: Path, tmp_path: Path) -> None:
+    model = shutil.copytree(folder / "nli", tmp_path / "model")
+    shutil.copyfile(Path("model_cards/cards/dsa-multiple-snli.md"), model / "README.md")
+    nli = folder / "nli.jsonl"
+    other = tmp_path / "nli.jsonl"
+    other.write_text(3 * nli.read_text())
+    assert evaluate(model, "--probe", other, "--labelled", nli, "--card") == 0
+    entries = ModelCard.load(model / "README.md").data.to_dict()["model-index"][0]["results"][-2:]
+    assert [entry["task"]["name"] for entry in entries] == ["Linear probe on frozen vectors", "Text classification"]
 
 
 def test_card_keeps_what_it_holds(folder: Path, tmp_path: Path) -> None:

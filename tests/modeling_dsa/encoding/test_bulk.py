@@ -306,6 +306,12 @@ def test_process_comes_from_the_launchers_variables(monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("WORLD_SIZE", "x")
     with pytest.raises(ValueError, match="WORLD_SIZE=x"):
         Process.from_environment()
+    monkeypatch.delenv("RANK")
+    for name in ("WORLD_SIZE", "SLURM_STEP_NUM_TASKS"):
+        monkeypatch.delenv("WORLD_SIZE", raising=False)
+        monkeypatch.setenv(name, "4")
+        with pytest.raises(ValueError, match="The launcher started 4 processes, and none is told its number: set RANK"):
+            Process.from_environment()
 
 
 def test_vectors_that_the_type_cannot_hold_are_refused(tmp_path: Path) -> None:

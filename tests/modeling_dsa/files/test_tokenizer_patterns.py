@@ -44,3 +44,11 @@ def test_a_pattern_of_a_stranger_is_refused_before_it_is_compiled(
     (tmp_path / "a.txt").write_text("a\n")
     assert main(["encode", str(tmp_path / "a.txt"), str(tmp_path / "a.npy"), "--model", str(folder)]) == 2
     assert caplog.messages[-1].startswith(f"error: {message}")
+
+
+def test_another_file_than_the_one_that_was_looked_into_is_refused(tmp_path: Path) -> None:
+    folder = save_system(tmp_path, "nli").folder
+    path = folder / "tokenizer_config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"fast_tokenizer_files": ["tokenizer.4.0.0.json"]}))
+    with pytest.raises(ValueError, match=r"names other files than tokenizer\.json \(fast_tokenizer_files\): take that"):
+        load_model_and_tokenizer(str(folder))

@@ -75,6 +75,16 @@ def test_a_push_sends_the_whole_folder_in_one_commit_and_names_the_repository(
     assert git(hub, "org/dsa-snli", "show", "main:model.safetensors").startswith("version https://git-lfs")
     assert git(hub, "org/dsa-snli", "show", "main:README.md") == CARD.replace("your-org/mine", "org/dsa-snli")
 
+    for name in ("onnx/model.onnx", "model-00001-of-00002.safetensors", "notes.txt"):
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_bytes(b"old")
+    assert push(folder, "org/dsa-snli") == 0
+    shutil.rmtree(folder / "onnx")
+    for name in ("model-00001-of-00002.safetensors", "notes.txt"):
+        (folder / name).unlink()
+    assert push(folder, "org/dsa-snli") == 0
+    assert files(hub, "org/dsa-snli") - {".gitattributes"} == pushed | {"notes.txt"}  # which is no model's
+
     assert push(folder, "org/dsa-snli", "--revision", "second") == 0
     assert files(hub, "org/dsa-snli", "second") >= pushed
     assert contents(folder) == before
