@@ -252,8 +252,8 @@ class DSAPreTrainedModel(PreTrainedModel):
         memory: 2,700 numbers a token for single DSA ([`FoldedDenseCNN`]), and with
         `config.word_shortcut` those of a sentence vector. They are not saved, but the config remembers,
         and `from_pretrained` folds again. `unfold_embeddings()` undoes it; `train()` and new weights or tokens that
-        come through a method drop the tables. Without effect where gradients are recorded, and on
-        `inputs_embeds`, hidden states, compilation and export.
+        come through a method of the model, and not of a part such as `classifier`, drop the tables. Without effect
+        where gradients are recorded, and on `inputs_embeds`, hidden states, compilation and export.
 
         Raises:
             ValueError: The encoder has nothing to fold, or the model is in training mode, is offloaded or lies on
@@ -317,7 +317,8 @@ class DSAModel(DSAPreTrainedModel):
     _keys_to_ignore_on_load_unexpected = [r"^(classifier|pair_features)\."]  # noqa: RUF012
 
     def __init__(self, config: DSAConfig) -> None:
-        config.validate_encoder()  # a field that was set since the config was made
+        config.validate_bounds()  # of fields that were set since the config was made, as `from_pretrained` does
+        config.validate_encoder()
         config.validate_pooling()
         config.validate_projection()
         super().__init__(config)
@@ -661,6 +662,9 @@ class DSAForSequenceClassification(DSAPreTrainedModel):
     accepts_loss_kwargs = False  # a Trainer's num_items_in_batch counts neither samples nor the loss's other terms
 
     def __init__(self, config: DSAConfig) -> None:
+        config.validate_classifier()
+        config.validate_labels()
+        config.validate_pair_features()
         super().__init__(config)
         self.num_labels = cast(int, config.num_labels)
         self.loss_type = "ForSequenceClassification"  # transformers' guess from the class name fails for DSAForNLI

@@ -58,7 +58,7 @@ class DenseCNN(Encoder):
 
     def forward(self, tokens: Tensor, packing: Packing, output_hidden_states: bool) -> tuple[Tensor, list[Tensor]]:
         """X^0 (N, d_0) -> X^c (N, d_c) and, when asked, Phi_k(X^0) of each branch, (N, d_1 + L * d_l)."""
-        if output_hidden_states:
+        if output_hidden_states or self.training:  # dropout draws for all tokens at once, with gradients and without
             return self._encode(tokens, *packing.gapped_indices(self.gap), output_hidden_states)
 
         def encode(block: slice) -> Tensor:

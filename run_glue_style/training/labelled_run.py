@@ -11,6 +11,8 @@ import numpy as np
 from accelerate import Accelerator
 from datasets import Dataset
 
+from modeling_dsa import DSAConfig
+from modeling_dsa.poolings_dsa import POOLINGS
 from run_glue_style.tasks.class_shares import class_shares
 from run_glue_style.tasks.task import Task
 
@@ -68,6 +70,8 @@ def _prepare(
     with accelerator.main_process_first():
         data = load_data(task, run.max_train_samples)
         model, tokenizer = make_model(task, arguments, overrides, data.texts, run.seed, is_main)
+    if isinstance(objective, Classification) and model.config.num_training_samples > 1:
+        _refuse_several_samples(model.config, objective, balance_classes)
     if isinstance(objective, Regression):
         labels = np.asarray(data.splits["train"]["label"][:])  # (examples,)
         objective = replace(objective, center=float(labels.mean()), scale=float(labels.std()) or 1.0)
@@ -113,6 +117,16 @@ def _prepare(
         summary=partial(summary, task),
         groups=examples.groups,
     )
+
+
+def _refuse_several_samples(config: DSAConfig, objective: Classification, balance_classes: bool) -> None:
+    """Refuse a loss of one kind of logits where the model has the mean of several samples' losses."""
+    changed = objective.label_smoothing or objective.class_points is not None or balance_classes
+    if changed and POOLINGS[config.pooling].has_samples:
+        raise ValueError(
+            "--num_training_samples above 1 takes the mean of the samples' losses, which --label_smoothing, "
+            "--balance_classes and --learn_points do not know: leave them out, or train with one sample."
+        )
 
 
 def _distant_examples(split: Dataset, columns: Sequence[str]) -> list[list[str]]:

@@ -476,6 +476,23 @@ def test_other_weights_than_the_models_own_are_not_pushed(tmp_path: Path) -> Non
     assert not (tmp_path / "model").exists()
 
 
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"embedding_dropout": -0.5}, "embedding_dropout must lie in"),
+        ({"sentences_per_example": 2, "pair_features": ["first", "typo"]}, "pair_features must be some of"),
+        ({"sentences_per_example": 2, "pair_features": ["gated"], "projection_size": 3}, "which a projection mixes"),
+        ({"classifier_hidden_sizes": [], "classifier_highway": True}, "there is none"),
+    ],
+)
+def test_fields_that_loading_sets_are_checked_before_a_model_is_made(
+    change: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    DSAModel(small_config()).save_pretrained(tmp_path)
+    with pytest.raises(ValueError, match=message):
+        AutoModelForSequenceClassification.from_pretrained(tmp_path, num_labels=3, **change)
+
+
 def test_half_precision_compares_with_an_empty_text() -> None:
     model = model_of({"pair_features": ["cosine", "product"], "num_attention_heads": 2}).half()
     ids, mask = pad_rows([join_pair([5, 6], []), join_pair([], [])])
