@@ -18,6 +18,7 @@ if not __package__:  # started by its path: Python searches this folder, and not
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 
 from modeling_dsa.files.command_line import make_parser
+from run_glue_style.reporting.grid.definition import PUSHING
 from run_glue_style.reporting.paper_comparison import Comparison
 from run_glue_style.reporting.published import PublishedTable, read_published
 from run_glue_style.reporting.tabulate import read_rows, write_comparison
@@ -30,6 +31,7 @@ _SET_HERE = {
     "--setting": "give --row",
     "--seed": "give --seeds",
     "--overwrite_output_dir": "give another --output_dir, or delete the runs that are to be made again",
+    **{f"--{name}": "push a finished run by `dsa push OUTPUT_DIR/SETTING/seed-N ORG/NAME`" for name in PUSHING},
 }
 
 

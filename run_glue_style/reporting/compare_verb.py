@@ -62,6 +62,9 @@ def run(arguments: argparse.Namespace) -> int:
 
     rows = read_runs(arguments.runs)
     metrics = arguments.metric or [metric for metric in METRICS if any(row.values(metric) for row in rows)]
+    if not metrics and arguments.labelled is None:
+        known = [f"{split}.{name}" for split, of_split in rows[0].first["metrics"].items() for name in of_split]
+        raise ValueError(f"No run has {' or '.join(METRICS)}: name others with --metric, such as {known[0]}.")
     differing = None
     if arguments.labelled is not None:
         differing = classify_examples(rows, arguments.labelled)

@@ -48,6 +48,11 @@ class ComparedRow:
     results: dict[int, dict[str, Any]]
     scores: dict[str, dict[int, Scores]] = field(default_factory=dict)
 
+    @property
+    def first(self) -> dict[str, Any]:
+        """The results of its first run."""
+        return next(iter(self.results.values()))
+
     def values(self, metric: str) -> dict[int, float]:
         """A metric by seed; nothing where a run has none."""
         try:
@@ -58,12 +63,11 @@ class ComparedRow:
 
     def data(self, metric: str) -> Any:
         """What its runs, which have the same data, say of the examples of a metric; None where it is not theirs."""
-        run = next(iter(self.results.values()))
         try:
-            read_metric(run, metric)
+            read_metric(self.first, metric)
         except (KeyError, TypeError):
             return None
-        return run.get("data", {}).get(metric.partition(".")[0])
+        return self.first.get("data", {}).get(metric.partition(".")[0])
 
 
 @dataclass(frozen=True)

@@ -166,7 +166,7 @@ class Checkpoints:
                 raise ValueError(
                     f"{checkpoint} is a checkpoint of another run: its {name} is {theirs.get(name)}, not "
                     f"{ours.get(name)}. Give the same options to resume it, --overwrite_output_dir to start anew, or "
-                    "another --output_dir."
+                    f"another --output_dir; or delete {self.folder.parent}."
                 )
 
     @contextmanager

@@ -71,7 +71,10 @@ def _described(
 ) -> Iterator[dict[str, Any]]:
     finite = objective.predictions(model, model_inputs(batch)).isfinite()  # (batch, classes), or (batch,) numbers
     finite = finite.reshape(len(finite), -1).all(1)  # (batch,)
-    for ids, label, is_finite in zip(batch["input_ids"], batch["labels"], finite.tolist(), strict=True):
+    labels = batch["labels"]
+    if len(labels) < len(finite):  # a teacher's vectors of pairs, (batch, 2, width)
+        labels = labels.flatten(0, 1)
+    for ids, label, is_finite in zip(batch["input_ids"], labels, finite.tolist(), strict=True):
         tokens = ids[ids != tokenizer.pad_token_id]  # (tokens,)
         yield {"text": tokenizer.decode(tokens), "label": label.tolist(), "prediction_is_finite": is_finite}
 

@@ -34,7 +34,7 @@ from .recipe import ModelArguments, RunArguments, TrainingRecipe
 # What is equal in runs that differ in nothing but the seed; `start` came later than the first records.
 IDENTITY = (
     *("setting", "recipe_name", "model", "start", "recipe", "mixed_precision", "processes", "vectors", "data"),
-    *("class_points", "losses", "teacher", "similarity"),
+    *("class_shares", "examples_of_files", "class_points", "losses", "teacher", "similarity"),
 )
 _OF_EVERY_RUN = ("setting", "seed", "metrics", "trained_parameters", "train_seconds")
 _SHOWN_CLASSES = 12

@@ -136,7 +136,8 @@ def _refuse_used_folder(output_dir: Path, run: RunArguments) -> None:
     if (output_dir / RESULTS).exists() and not run.overwrite_output_dir:
         # Its results came last: who was killed after them left what nobody needs.
         shutil.rmtree(output_dir / "checkpoints", ignore_errors=True)
-        push = f"`dsa push {output_dir} {run.hub_model_id}` to push it, " if run.push_to_hub else ""
+        options = " --private" * run.hub_private + (f" --revision {run.hub_revision}" if run.hub_revision else "")
+        push = f"`dsa push {output_dir} {run.hub_model_id}{options}` to push it, " if run.push_to_hub else ""
         raise ValueError(
             f"{output_dir} holds a finished run: give {push}--overwrite_output_dir to replace it, or another "
             "--output_dir."

@@ -133,6 +133,9 @@ def regression(finished: Path, folder: Path, tmp_path_factory: pytest.TempPathFa
     root.addHandler(handler)
     root.setLevel(logging.INFO)
     assert run_classification(options | {"output_dir": output, "num_train_epochs": 8, "encoder_learning_rate": 0}) == 0
+    card = (output / "README.md").read_text(encoding="utf-8")
+    assert "numbers a word; kept as they are." in card
+    assert ", unchanged." in card
     root.removeHandler(handler)
     root.setLevel(level)
     return output, "\n".join(lines)

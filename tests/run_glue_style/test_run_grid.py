@@ -47,6 +47,7 @@ def test_a_grid_is_trained_resumed_and_compared(
         ("snli-dynamic --row statik", "has no row 'statik'. Did you mean 'static'?"),
         ("snli-dynamic --output-dir x", "Write --output_dir in place of --output-dir."),
         ("snli-dynamic --seed 3", "Leave out --seed: the grid sets seed."),
+        ("snli-dynamic --hub_model_id org/x", "Leave out --hub_model_id: push a finished run by `dsa push OUTPUT_DIR/"),
         ("snli-dynamic --seeds 1 1", "--seeds must be different whole numbers from 0, got 1 1."),
     ],
 )

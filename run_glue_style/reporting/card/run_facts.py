@@ -20,7 +20,10 @@ from .text import plain
 # A reader wants these even where they are the defaults.
 _ALWAYS_SHOWN = ("num_train_epochs", "per_device_train_batch_size", "optimizer", "learning_rate", "schedule")
 
-_OVER_SEEDS = {"accuracy": "accuracy", "macro_f1": "macro F1", "fnc_relative": "FNC score"}
+_OVER_SEEDS = {
+    **{"accuracy": "accuracy", "macro_f1": "macro F1", "fnc_relative": "FNC score"},
+    **{"pearson": "Pearson correlation", "spearman": "Spearman correlation", "cosine": "cosine with the teacher"},
+}
 
 
 def run_facts(
@@ -80,14 +83,16 @@ def _best_and_worst(scores: Mapping[str, Any]) -> dict[str, Any]:
 
 def _over_seeds(runs: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, str]]:
     """Mean and standard deviation of what the runs have of these metrics, by split and the metric's name for people."""
-    return {
+    found = {
         split: {
             name: mean_and_spread([run["metrics"][split][metric] for run in runs], metric)
             for metric, name in _OVER_SEEDS.items()
             if metric in scores
         }
         for split, scores in runs[0]["metrics"].items()
+        if all(split in run["metrics"] for run in runs)
     }
+    return {split: figures for split, figures in found.items() if figures}
 
 
 def _comparison(runs: Sequence[Mapping[str, Any]], known: KnownData | None) -> dict[str, Any] | None:

@@ -19,6 +19,8 @@ SCRIPTS = ("run_nli", "run_sst", "run_stance", "run_classification", "run_distil
 _KEYS = ("title", "script", "options", "base", "changes", "product", "comparisons", "metrics", "seeds")
 _NEEDED = ("title", "script", "base", "metrics", "seeds")
 SET_BY_THE_GRID = ("seed", "output_dir", "overwrite_output_dir", "save_example_scores")
+# Each run of a study would take the last one's place.
+PUSHING = ("push_to_hub", "hub_model_id", "hub_private", "hub_strategy", "hub_revision")
 _FILE_NAME = re.compile(r"[\w+=,][\w.+=,-]*")
 
 
@@ -117,6 +119,8 @@ class _File:
         for name, (key, value) in self.mapping(node, what).items():
             if name in SET_BY_THE_GRID:
                 self.refuse(key, f"leave out '{name}': the grid sets it.")
+            if name in PUSHING:
+                self.refuse(key, f"leave out '{name}': push a finished run by `dsa push`.")
             if "-" in name:  # the scripts would take it for another option than the same one with _
                 self.refuse(key, f"write '{name.replace('-', '_')}' in place of '{name}'.")
             options[name] = self.value(value, name)

@@ -104,6 +104,11 @@ def test_what_cannot_be_compared_is_one_sentence(runs: Path, tmp_path: Path, cap
     (broken["half"] / "all_results.json").write_text("{")
     (broken["other"] / "all_results.json").write_text('{"setting": "a"}')
     (broken["scores"] / "example_scores.npz").write_bytes(b"PK\x03\x04")
+    without = [tmp_path / name for name in ("c", "d")]
+    for folder in without:
+        folder.mkdir()
+        content = results(folder.name, 0, 0.5, metrics={"validation_matched": {"accuracy": 0.5}})
+        (folder / "all_results.json").write_text(json.dumps(content), encoding="utf-8")
     mistakes: list[tuple[list[object], str]] = [
         ([a, broken["half"]], "half/all_results.json is no JSON"),
         ([a, broken["other"]], "other/all_results.json holds no results of a run, which have a 'seed'"),
@@ -111,6 +116,10 @@ def test_what_cannot_be_compared_is_one_sentence(runs: Path, tmp_path: Path, cap
         ([a, runs], "has no all_results.json: give folders of finished runs."),
         ([a, a], "are one run twice, with seed 0: leave one out."),
         ([a, runs / "a" / "seed-1"], "All these runs differ in their seed alone"),
+        (
+            [*without],
+            "No run has validation.accuracy or test.accuracy: name others with --metric, such as validation_m",
+        ),
         ([a, b, "--metric", "accuracy"], "No run has a metric 'accuracy': name its split too"),
         ([a, b, "--labelled", "no.csv"], "There is no file no.csv"),
     ]
