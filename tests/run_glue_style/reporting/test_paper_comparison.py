@@ -71,7 +71,8 @@ def test_notes_say_how_both_were_made() -> None:
         "Word vectors: glove.6B.zip, 100 numbers a word.",
         "Recipe: modern, 6 epochs.",
         "Options: `--cpu`.",
-        "Table 1 (lin: Lin et al. 2017, bilstm-max: Conneau et al. 2017), with GloVe 840B 300d (disan: GloVe 6B 300d, resan: GloVe 6B 300d) and 549,367 training examples.",
+        "Table 1 (lin: Lin et al. 2017, bilstm-max: Conneau et al. 2017), with GloVe 840B",
+        "with GloVe 840B 300d (disan: GloVe 6B 300d, resan: GloVe 6B 300d) and 549,367 training examples.",
         "Ours have other word vectors and training examples, so",
     ):
         assert text in notes
