@@ -15,6 +15,7 @@ from modeling_dsa import DSAConfig, DSAForSequenceClassification
 from modeling_dsa.encoders_dsa import ENCODERS
 from modeling_dsa.files.card_sections import CARD, keep_own_words, read_card, save_card
 from modeling_dsa.files.loading import load_model_and_tokenizer, load_part, load_tokenizer
+from modeling_dsa.files.model_files import RESULTS
 from modeling_dsa.files.model_folder import read_config
 from modeling_dsa.hub.publishing import check_repo_id
 from modeling_dsa.poolings_dsa import POOLINGS
@@ -101,7 +102,7 @@ def write_card(folder: Path, model_id: str, other_seeds: Sequence[Mapping[str, A
     """
     read_config(folder)
     config = load_part("config", folder, DSAConfig.from_pretrained)
-    path = folder / "all_results.json"
+    path = folder / RESULTS
     results = _read_results(path) if path.is_file() else {}
     examples: Sequence[WidgetExample] = ()
     tokenizer = None

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from huggingface_hub import EvalResult, ModelCardData
-from huggingface_hub.errors import HFValidationError
-from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]  # public, but not in an __all__
+
+from modeling_dsa.hub.publishing import check_repo_id
 
 from .kinds import ENCODER, REGRESSION, Kind
 from .known_data import known_data
@@ -41,24 +41,11 @@ def card_metadata(
     config, known = facts["config"], known_data(results)
     source = _hub_id(results.get("source", ""))
     data_id = source or (known.hub_id if known else None)
-    figures = [
-        EvalResult(
-            task_type="text-classification",
-            task_name="Text classification",
-            dataset_type=data_id or "custom",
-            dataset_name=known.name if known else facts["source"],
-            dataset_split=split,
-            metric_type=metric,
-            metric_name=name,
-            metric_value=scores[key],
-        )
-        for split, scores in results.get("metrics", {}).items()
-        if split != "train"  # what was learnt by heart is no evaluation
-        for key, (metric, name) in _METRICS.items()
-        if key in scores
-    ]
+    figures: list[EvalResult] = []
     if "teacher" in results:
         figures = _similarities(results["metrics"]["validation"])
+    elif results:
+        figures = _scores(results["metrics"], data_id or "custom", known.name if known else facts["source"])
     vectors = results.get("vectors")
     widget = [
         {
@@ -100,10 +87,30 @@ def _pipeline(kind: Kind, results: Mapping[str, Any]) -> str:
 def _hub_id(name: str) -> str | None:
     """The name if it can be that of a repository on the Hub, and is no path here."""
     try:
-        validate_repo_id(name)
-    except HFValidationError:
+        check_repo_id(name)
+    except ValueError:
         return None
     return None if "/" not in name or Path(name).exists() else name
+
+
+def _scores(metrics: Mapping[str, Any], dataset_type: str, dataset_name: str) -> list[EvalResult]:
+    """What was measured on each split of the data that a classifier or a regression was trained on."""
+    return [
+        EvalResult(
+            task_type="text-classification",
+            task_name="Text classification",
+            dataset_type=dataset_type,
+            dataset_name=dataset_name,
+            dataset_split=split,
+            metric_type=metric,
+            metric_name=name,
+            metric_value=scores[key],
+        )
+        for split, scores in metrics.items()
+        if split != "train"  # what was learnt by heart is no evaluation
+        for key, (metric, name) in _METRICS.items()
+        if key in scores
+    ]
 
 
 def _similarities(scores: Mapping[str, Any]) -> list[EvalResult]:
