@@ -1,14 +1,15 @@
 """The distinct sentences of a file whose weight vectors or heads are shown, with their labels where it has them."""
 
-import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 from modeling_dsa.files.columns import find_columns, find_text_columns, has_label_column
 from modeling_dsa.files.label_values import class_name, plain_label
-from modeling_dsa.files.tables import file_table
-from modeling_dsa.files.text_files import file_extension, read_lines, required_text
+from modeling_dsa.files.tables import Table, file_table
+from modeling_dsa.files.text_files import file_extension, required_text
+from modeling_dsa.prediction.texts import open_texts
 
 
 @dataclass(frozen=True)
@@ -39,20 +40,32 @@ def read_sentences(path: Path, text_columns: Sequence[str], label_column: str | 
     """
     if not path.is_file():
         raise FileNotFoundError(f"There is no file {path}.")
+    texts: Iterator[tuple[str, str]]
     if file_extension(path) == ".txt" and not text_columns and label_column is None:
-        texts = dict.fromkeys(required_text(line, location) for location, line in read_lines(path))
-        return Sentences(list(itertools.islice(texts, count)), [])
-    table = file_table(path)
-    if label_column is not None or has_label_column(table):
-        columns, label_column = find_columns(table, text_columns or None, label_column)
+        texts = ((cast(str, text), "") for text in open_texts(str(path), None, (), pairs=False))
     else:
-        columns = tuple(text_columns) or find_text_columns(table, pairs=None)
+        table = file_table(path)
+        if label_column is not None or has_label_column(table):
+            columns, label_column = find_columns(table, text_columns or None, label_column)
+        else:
+            columns = tuple(text_columns) or find_text_columns(table, pairs=None)
+        texts = _texts_and_labels(table, columns, label_column)
     found: dict[str, str] = {}
-    for location, row in table.read([*columns, *([] if label_column is None else [label_column])]):
-        label = None if label_column is None else plain_label(row[label_column], location)
-        for column in columns:
-            text = required_text(row[column], f"{location}, column {column!r}")
-            found.setdefault(text, "no label" if label is None else class_name(label))
+    for text, label in texts:
+        found.setdefault(text, label)
         if len(found) >= count:
             break
-    return Sentences(list(found)[:count], [] if label_column is None else list(found.values())[:count])
+    if not found:
+        raise ValueError(f"{path} holds no text.")
+    return Sentences(list(found), [] if label_column is None else list(found.values()))
+
+
+def _texts_and_labels(table: Table, columns: Sequence[str], label_column: str | None) -> Iterator[tuple[str, str]]:
+    """Each text of a table with its row's label, which is empty where there are none."""
+    for location, row in table.read([*columns, *([] if label_column is None else [label_column])]):
+        label = ""
+        if label_column is not None:
+            value = plain_label(row[label_column], location)
+            label = "no label" if value is None else class_name(value)
+        for column in columns:
+            yield required_text(row[column], f"{location}, column {column!r}"), label
