@@ -82,8 +82,8 @@ def convolve(tokens: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tens
     return _slide(tokens, weight, bias)
 
 
-def _slide(tokens: Tensor, weight: Tensor, bias: Tensor | None = None, first: int = 0) -> Tensor:
-    """As `convolve`, by the library; `first` is the token whose result comes first."""
+def _slide(tokens: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """As `convolve`, by the library."""
     count, kernel = tokens.shape[0], weight.shape[2]
     if padded_count(count) > count:
         tokens = F.pad(tokens, (0, 0, 0, padded_count(count) - count))
@@ -91,11 +91,11 @@ def _slide(tokens: Tensor, weight: Tensor, bias: Tensor | None = None, first: in
     # Dilation does nothing to a kernel of 1, but with one thread torch hands only a dilated one to oneDNN.
     dilation = 2 if kernel == 1 else 1
     image = F.conv2d(image, weight[:, :, None], bias, padding=(0, kernel // 2), dilation=(1, dilation))
-    return image.permute(0, 2, 3, 1).reshape(-1, weight.shape[0])[first : first + count]  # (tokens, out_channels)
+    return image.permute(0, 2, 3, 1).reshape(-1, weight.shape[0])[:count]  # (tokens, out_channels)
 
 
 class _Convolution(torch.autograd.Function):
-    """The same with another gradient of the weights: matrix products, which are faster than the library's on a CPU."""
+    """The same with other gradients: matrix products, which are faster than the library's on a CPU."""
 
     @staticmethod
     def forward(tokens: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
@@ -109,18 +109,17 @@ class _Convolution(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
         (gradient,) = gradients  # (tokens, out_channels)
         tokens, weight = ctx.saved_tensors
-        count, kernel = tokens.shape[0], weight.shape[2]
+        kernel = weight.shape[2]
         of_tokens = of_weight = of_bias = None
-        if ctx.needs_input_grad[0]:  # an even kernel sees one token more before its own, and its mirror image after it
-            mirrored = weight.flip(2).transpose(0, 1)  # (in_channels, out_channels, kernel)
-            of_tokens = _slide(gradient, mirrored, first=1 - kernel % 2)  # (tokens, in_channels)
+        seen = gradient  # of each token what those get that see it, (tokens, kernel * out_channels)
+        if kernel > 1:  # by the weight by which they see it: the last of a kernel is for the first of them
+            padded = F.pad(gradient, (0, 0, (kernel - 1) // 2, kernel // 2))
+            seen = padded.unfold(0, kernel, 1).transpose(1, 2).flip(1).flatten(1)
+        if ctx.needs_input_grad[0]:
+            of_tokens = seen @ weight.permute(2, 0, 1).flatten(0, 1)  # (tokens, in_channels)
         if ctx.needs_input_grad[1]:
-            if kernel == 1:  # F.pad would copy the tokens even so
-                of_weight = (gradient.t() @ tokens)[:, :, None]  # (out_channels, in_channels, 1)
-            else:
-                padded = F.pad(tokens, (0, 0, kernel // 2, (kernel - 1) // 2))
-                seen = padded.unfold(0, count, 1).transpose(1, 2)  # (kernel, tokens, in_channels)
-                of_weight = (gradient.t() @ seen).permute(1, 2, 0)  # (out_channels, in_channels, kernel)
+            of_weight = (seen.t() @ tokens).unflatten(0, (kernel, -1))  # (kernel, out_channels, in_channels)
+            of_weight = of_weight.permute(1, 2, 0)  # (out_channels, in_channels, kernel)
         if ctx.needs_input_grad[2]:
             of_bias = gradient.sum(0)
         return of_tokens, of_weight, of_bias
@@ -141,22 +140,34 @@ class TokenConv1d(nn.Conv1d):
         return convolve(tokens, self.weight, self.bias)
 
 
-def dropout(values: Tensor, rate: float, training: bool) -> Tensor:
-    """`F.dropout` for large tensors; on a CPU the rate is rounded to a multiple of 2 ** -16.
+def dropout(values: Tensor, rate: float, training: bool, factors: Tensor | None = None) -> Tensor:
+    """`F.dropout` for large tensors, and then a product; on a CPU the rate is rounded to a multiple of 2 ** -16.
 
     torch's CPU generator draws one number an element, which costs more than the convolution around it. Here one
     64-bit draw decides four elements.
+
+    Args:
+        values: (N, width)
+        rate: Share of the values that become 0.
+        training: Whether any do.
+        factors: What the values are multiplied with, without a gradient of its own. (N, 1)
+
+    Returns:
+        (N, width)
     """
-    dropped = round(rate * 2**16)
-    if not training or dropped == 0:
-        return values
-    if values.device.type != "cpu" or dropped == 2**16 or torch.compiler.is_compiling():
-        return F.dropout(values, rate)
+    dropped = round(rate * 2**16) if training else 0
+    if factors is not None:
+        factors = factors.to(values.dtype)
+    if dropped == 0 or values.device.type != "cpu" or dropped == 2**16 or torch.compiler.is_compiling():
+        if dropped:
+            values = F.dropout(values, rate)
+        return values if factors is None else values * factors
     draws = torch.empty((values.numel() + 3) // 4, dtype=torch.int64).random_(-(2**63), None)
     draws = draws.view(torch.int16)[: values.numel()].view(values.shape)  # uniform over all 2 ** 16 values
     # In place and in float32, which holds every draw: a comparison of integers is not vectorised.
     kept = draws.float().ge_(dropped - 2**15).to(values.dtype)
-    return values * kept.mul_(2**16 / (2**16 - dropped))
+    scale = 2**16 / (2**16 - dropped)
+    return values * kept.mul_(scale if factors is None else scale * factors)
 
 
 class ConvLayer(TokenConv1d):
@@ -169,9 +180,9 @@ class ConvLayer(TokenConv1d):
 
     def forward(self, tokens: Tensor, inside: Tensor | None = None) -> Tensor:
         """(tokens, in_channels) -> (tokens, out_channels); with `inside` (tokens, 1), tokens where it is 0 become 0."""
-        tokens = dropout(super().forward(tokens), self.dropout_rate, self.training)
-        tokens = F.leaky_relu(tokens, self.negative_slope)
-        return tokens if inside is None else tokens * inside.to(tokens.dtype)
+        # LeakyReLU keeps factors of 0 and above, so that it can go first, and one product do for dropout and `inside`.
+        tokens = F.leaky_relu(super().forward(tokens), self.negative_slope)
+        return dropout(tokens, self.dropout_rate, self.training, inside)
 
 
 class DropoutLinear(TokenConv1d):
