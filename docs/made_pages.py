@@ -1,10 +1,13 @@
-"""Pages that the site has beside those of its folder: the repository's own, and the table of the config's fields."""
+"""What the site makes of the repository: pages from outside its folder, the config's fields, links between files."""
 
+import os.path
+import re
 from dataclasses import fields
 from pathlib import Path
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
 
 from modeling_dsa import DSAConfig
 from modeling_dsa.files.markdown import markdown_table
@@ -41,3 +44,21 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         files.append(File(path.relative_to(ROOT).as_posix(), str(ROOT), config.site_dir, config.use_directory_urls))
     files.append(File.generated(config, "reference/config.md", content=config_page()))
     return files
+
+
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Links to files of the repository become links to their pages or, where the site has none, to the repository."""
+    if page.file.abs_src_path is None:  # made, not written
+        return markdown
+    folder = Path(page.file.abs_src_path).parent
+    pages = {Path(file.abs_src_path): file.src_uri for file in files if file.abs_src_path is not None}
+
+    def link(found: re.Match[str]) -> str:
+        target = (folder / found[1]).resolve()
+        if target in pages:
+            return f"]({os.path.relpath(pages[target], Path(page.file.src_uri).parent)}"
+        if target.exists():
+            return f"]({config.repo_url}/blob/main/{target.relative_to(ROOT).as_posix()}"
+        return found[0]
+
+    return re.sub(r"\]\((?!\w+:)([^)#\s]+)", link, markdown)

@@ -31,6 +31,7 @@ from run_glue_style.sample import SAMPLE_VECTORS
 from run_glue_style.tasks.nli import LABEL_NAMES
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+ROOMS = ("benchmarks", "docs/pages", "model_cards", "results", "run_glue_style")
 SENTIMENT = ("awful", "dull", "plain", "good", "superb")
 TABLES = [
     found
@@ -73,6 +74,11 @@ ON_THE_HUB = ("push", "hub", "stranger")
 ON_ENGINES = ("ray", "spark", "map")  # tests of ColumnEncoder run them
 
 
+def _prose(page: str) -> str:
+    """What stands outside of blocks of code."""
+    return re.sub(r"^```.*?^```", "", page, flags=re.S | re.M)
+
+
 def trains(block: Block) -> bool:
     """Whether a shell snippet has more than lines of `dsa`."""
     return block.language == "bash" and not all(line.startswith("dsa ") for line in block.lines)
@@ -106,13 +112,17 @@ def test_the_baseline_that_a_run_shows_is_a_result() -> None:
     assert {run["setting"] for run in runs} == {baseline["setting"]}
 
 
-@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "model_cards/README.md"])
-def test_links_lead_somewhere(page: str) -> None:
-    """Those of the site are checked when it is built."""
-    path = ROOT / page
-    links = re.findall(r"\]\((?!https?:)([^)#]+)\)", path.read_text(encoding="utf-8"))
-    assert links
-    assert not [link for link in links if not (path.parent / link).exists()]
+def test_links_lead_somewhere() -> None:
+    """Where a reader of the repository is; the site, which rewrites them, checks its own when it is built."""
+    found = [*ROOT.glob("*.md"), *(path for room in ROOMS for path in (ROOT / room).rglob("*.md"))]
+    pages = [path for path in found if "node_modules" not in path.parts]
+    links = [
+        (page.relative_to(ROOT), link)
+        for page in pages
+        for link in re.findall(r"\]\((?!\w+:)([^)#]+)", _prose(page.read_text(encoding="utf-8")))
+    ]
+    assert len(links) > 100
+    assert not [(page, link) for page, link in links if not (ROOT / page.parent / link).exists()]
 
 
 def test_commands_name_what_exists() -> None:
