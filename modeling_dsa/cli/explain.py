@@ -210,8 +210,8 @@ def _show_heads(arguments: argparse.Namespace) -> int:
 
     _check_extensions(arguments.output, (".json", ".png"))
     tagger = load_tagger(arguments.word_classes) if arguments.word_classes else None
-    sentences = read_sentences(arguments.heads, arguments.text_column, None, arguments.examples).texts
-    profiles = head_profiles(*load_model_and_tokenizer(arguments.model), sentences, tagger)
+    found = read_sentences(arguments.heads, arguments.text_column, None, arguments.examples, with_labels=False)
+    profiles = head_profiles(*load_model_and_tokenizer(arguments.model), found.texts, tagger)
     for path in arguments.output:
         if path.suffix.lower() == ".json":
             write_json(profiles.as_json(), path)

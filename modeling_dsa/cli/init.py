@@ -71,7 +71,11 @@ def _add_vocabulary(group: "argparse._ArgumentGroup") -> None:
         help="Know the first N words of the vectors, which are the most frequent ones.",
     )
     group.add_argument(
-        "--text_column", nargs="+", default=[], metavar="NAME", help="Columns of the texts, in all files but .txt."
+        "--text_column",
+        nargs="+",
+        default=[],
+        metavar="NAME",
+        help="Columns of the texts; with it a .txt is a table with tabs.",
     )
     group.add_argument(
         "--vocabulary_size",

@@ -2,6 +2,7 @@
 
 import argparse
 import logging
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -77,7 +78,8 @@ def run(arguments: argparse.Namespace) -> int:
 
     output: Path | None = arguments.output
     output_format = _output_format(output, arguments.format)
-    if output is not None and output.exists() and Path(arguments.input).exists() and output.samefile(arguments.input):
+    is_file = os.path.exists(arguments.input)  # noqa: PTH110  (pathlib's fails for a text too long for a name)
+    if output is not None and output.exists() and is_file and output.samefile(arguments.input):
         raise ValueError(f"{output} is the input: give another --output.")
     if output is not None and output.resolve().parent == Path(arguments.model).resolve():
         raise ValueError(f"{output} is in the model's folder: give another --output.")
@@ -157,7 +159,7 @@ def _nearest_label(source: str, labels: list[str], template: str) -> "Callable[[
 
     descriptions = describe_labels(labels, template)
     encoder = SentenceEncoder.from_pretrained(source)
-    unknown = unknown_texts(encoder.tokenizer, descriptions)
+    unknown = unknown_texts(encoder.tokenizer, labels)  # without the template, whose words are all known
     if unknown:
         raise ValueError(f"{source} knows no word of the label {labels[unknown[0]]!r:.80}: give other words for it.")
     described = encoder.encode(descriptions)  # (labels, width)

@@ -45,6 +45,8 @@ def run(arguments: argparse.Namespace) -> int:
 
     folder, repo_id, space_id = arguments.folder, arguments.repo_id, arguments.widget
     private = arguments.private or None
+    if arguments.bundle is not None and space_id is None:
+        raise ValueError("--bundle is the page of a widget: give --widget too.")
     with ExitStack() as stack:
         if space_id is not None:
             for name in (repo_id, space_id):

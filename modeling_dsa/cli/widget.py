@@ -2,6 +2,7 @@
 
 import argparse
 import logging
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -56,5 +57,6 @@ def run(arguments: argparse.Namespace) -> int:
         check_repo_id(arguments.model_id)
     output = arguments.output
     size = write(arguments.folder, output, arguments.model_id, arguments.bundle)
-    logger.info(f"{output} holds the page, {size / 1e6:.1f} MB: `python -m http.server -d {output}` shows it.")
+    quoted = shlex.quote(str(output))
+    logger.info(f"{output} holds the page, {size / 1e6:.1f} MB: `python -m http.server -d {quoted}` shows it.")
     return 0

@@ -145,7 +145,7 @@ def _open_data_set(name: str, column: str | None, split: str | None) -> Sentence
         builder = load_dataset_builder(name)
         splits = builder.as_streaming_dataset()
     except (ConnectionError, FileNotFoundError, ValueError, RuntimeError) as error:
-        reason = str(error).strip().splitlines()[0].rstrip(".:")
+        reason = str(error).strip().partition("\n")[0].rstrip(".:") or type(error).__name__
         raise ValueError(f"{name} is no file, and no data set that can be read ({reason}): give either.") from error
     if Path(name).is_dir():
         _refuse_unread_files(Path(name), builder.config.data_files or {})

@@ -23,15 +23,17 @@ def load_teacher(model: str) -> "SentenceTransformer":
     Raises:
         ValueError: sentence-transformers is not installed, or there is no such model, or it cannot be loaded.
     """
-    with optional_packages("A teacher", "sentence-transformers", "datasets", "sentence_transformers"):
+    with optional_packages(
+        "A model of sentence-transformers", "sentence-transformers", "datasets", "sentence_transformers"
+    ):
         import datasets  # noqa: F401 - what the teacher computes is kept in its cache
         from sentence_transformers import SentenceTransformer
     try:
         return SentenceTransformer(model)
     except Exception as error:  # of several libraries, and of the code of its modules
         raise ValueError(
-            f"The teacher {model} cannot be loaded ({cause_of(error)}): give a folder or Hub id of a "
-            "sentence-transformers model."
+            f"{model} cannot be loaded by sentence-transformers ({cause_of(error)}): give a folder or Hub id of one of "
+            "its models."
         ) from error
 
 

@@ -111,7 +111,7 @@ def made_by(path: AnyPath) -> str | None:
     try:
         with path.open("rb") as file:
             metadata = parquet.read_schema(file).metadata or {}
-    except arrow.ArrowException:
+    except (arrow.ArrowException, OSError):  # a damaged footer is either
         return None
     return metadata.get(_RUN, b"").decode() or None
 

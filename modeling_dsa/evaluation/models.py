@@ -10,7 +10,7 @@ from modeling_dsa.batching_dsa import Text, Vectors
 from modeling_dsa.encoding.encoder import SentenceEncoder
 from modeling_dsa.encoding.teacher import load_teacher
 from modeling_dsa.files.loading import load_model_and_tokenizer
-from modeling_dsa.files.model_folder import find_file, read_config
+from modeling_dsa.files.model_folder import OtherFamilyError, find_file, read_config
 from modeling_dsa.modeling_dsa import DSAForSequenceClassification
 from modeling_dsa.prediction.logits import score_function
 from modeling_dsa.prediction.scores import label_scores
@@ -84,7 +84,7 @@ def _is_of_family(source: str) -> bool:
         if find_file(source, "modules.json") is None:  # as sentence-transformers saves every model
             raise
         return False
-    except ValueError:
+    except OtherFamilyError:
         return False
     return True
 

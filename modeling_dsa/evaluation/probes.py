@@ -50,7 +50,7 @@ class ProbeScores:
 
     Attributes:
         accuracy: Of the test file, or the mean of ten folds' accuracies.
-        macro_f1: The same of the mean F1 of the classes.
+        macro_f1: The same of the mean F1 of the classes that an example has or is given.
         c: The chosen inverse strength of regularisation, or that of each fold.
         protocol: How C was chosen and what was tested on.
         classes: Names.

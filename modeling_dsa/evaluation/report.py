@@ -56,7 +56,7 @@ class Evaluation:
         library: What computed the vectors.
         command: That gave this, likewise.
         environment: Versions and hardware.
-        results: In the order of the command.
+        results: Of similarity files, then of probes, then of files that are classified.
     """
 
     model: str

@@ -81,7 +81,7 @@ class AttentionRow:
 
     Attributes:
         name: Whose they are, such as `head 1`.
-        weights: They sum to one. (words,)
+        weights: They sum to one; of a text that holds a pair, those of each sentence do. (words,)
         spread: Their standard deviation over the samples of a variational model, where there are any. (words,)
     """
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
-from modeling_dsa.files.columns import find_columns, find_text_columns, has_label_column
+from modeling_dsa.files.columns import check_text_columns, find_columns, find_text_columns, has_label_column
 from modeling_dsa.files.label_values import class_name, plain_label
 from modeling_dsa.files.tables import Table, file_table
 from modeling_dsa.files.text_files import file_extension, required_text
@@ -25,14 +25,17 @@ class Sentences:
     labels: list[str]
 
 
-def read_sentences(path: Path, text_columns: Sequence[str], label_column: str | None, count: int) -> Sentences:
-    """Read sentences, with labels where the file has a column that is named so.
+def read_sentences(
+    path: Path, text_columns: Sequence[str], label_column: str | None, count: int, *, with_labels: bool = True
+) -> Sentences:
+    """Read sentences, with labels where these are wanted and the file has a column that is named so.
 
     Args:
         path: A file of texts, such as `dsa predict` reads; both texts of a pair are sentences.
         text_columns: Its columns of texts; none: the usual names.
         label_column: Its column of labels; None: a usual name, if there is one.
         count: How many distinct sentences to read at most.
+        with_labels: Whether labels are wanted.
 
     Raises:
         FileNotFoundError: There is no such file.
@@ -40,12 +43,13 @@ def read_sentences(path: Path, text_columns: Sequence[str], label_column: str | 
     """
     if not path.is_file():
         raise FileNotFoundError(f"There is no file {path}.")
+    check_text_columns(text_columns)
     texts: Iterator[tuple[str, str]]
     if file_extension(path) == ".txt" and not text_columns and label_column is None:
         texts = ((cast(str, text), "") for text in open_texts(str(path), None, (), pairs=False))
     else:
         table = file_table(path)
-        if label_column is not None or has_label_column(table):
+        if label_column is not None or (with_labels and has_label_column(table)):
             columns, label_column = find_columns(table, text_columns or None, label_column)
         else:
             columns = tuple(text_columns) or find_text_columns(table, pairs=None)

@@ -45,14 +45,16 @@ def find_words(
         *texts: One or two. Written as `A [SEP] B` one can hold a pair.
 
     Returns:
-        What the model takes, (1, tokens) each; and the words of each text.
+        What the model takes, (1, tokens) each, in which what it would leave out is masked; and the words of each text.
     """
     texts = tuple(map(replace_surrogates, texts))
-    batch = tokenizer(*texts, return_offsets_mapping=True)
+    batch = tokenizer(*texts, return_offsets_mapping=True, return_token_type_ids=True)
     names = ("input_ids", "attention_mask", "token_type_ids")
     # Of an empty text transformers would make floats.
     inputs = {name: torch.tensor([batch[name]], dtype=torch.int64) for name in names}  # (1, tokens)
     is_read, is_token = _read_tokens(config, inputs)
+    for index in (index for index, token in enumerate(is_token) if token and not is_read[index]):
+        inputs["attention_mask"][0, index] = 0  # else it would move up where words before it are deleted
     ids, offsets, owners = batch["input_ids"], batch["offset_mapping"], batch.sequence_ids(0)
     unknown = (tokenizer.unk_token_id, tokenizer.pad_token_id)  # a [PAD] that is typed is a token without a vector
     found = []

@@ -176,6 +176,10 @@ def _text_columns(
     singles = [(named[name],) for name in SINGLES if name in named and named[name] not in paired]
     usual = pairs if pairs_alone else [*pairs, *singles]
     if len(usual) == 1:
+        names = {_plain(column) for column in usual[0]}
+        alike = [column for column in columns if _plain(column) in names]
+        if len(alike) > len(usual[0]):
+            raise ValueError(f"{table.name}: {_list(alike)} are called alike; say with --text_column which to read.")
         return usual[0]
     textual = [column for column in columns if _holds_texts([row.get(column) for row in rows], table)]
     if not usual and len(textual) == 1:

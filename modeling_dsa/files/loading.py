@@ -76,9 +76,10 @@ def load_tokenizer(source: str | Path, config: "DSAConfig", *, trusted: bool = F
     """
     from transformers import AutoTokenizer
 
-    path = find_file(source, "tokenizer.json")
-    if path is not None and not trusted:
-        refuse_unknown_patterns(path)
+    if not trusted:
+        path = find_file(source, "tokenizer.json")
+        if path is not None:
+            refuse_unknown_patterns(path)
         _refuse_other_files(source)
     load = partial(AutoTokenizer.from_pretrained, trust_remote_code=trusted)
     tokenizer: PreTrainedTokenizerBase = load_part("tokenizer", source, load)

@@ -1,6 +1,7 @@
 """Whether a folder or a repository of the Hub holds a model of this family, told from its config.json alone."""
 
 import json
+import os
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -13,6 +14,10 @@ MODEL_TYPE = "dsa"
 _MOST_LABELS = 1_000_000
 
 
+class OtherFamilyError(ValueError):
+    """A config is that of a model of another family."""
+
+
 def read_config(source: str | PathLike[str]) -> dict[str, Any]:
     """Read the config of a model of this family; neither torch nor transformers is imported for it.
 
@@ -21,8 +26,8 @@ def read_config(source: str | PathLike[str]) -> dict[str, Any]:
 
     Raises:
         OSError: There is no such file, or the Hub cannot be reached.
-        ValueError: The file is not JSON, or that of a model of another family, or the model's weights are said to lie
-            outside its folder.
+        OtherFamilyError: It is that of a model of another family.
+        ValueError: The file is not JSON, or the model's weights are said to lie outside its folder.
     """
     path = _find_config(source)
     _refuse_files_outside(path.with_name("model.safetensors.index.json"))
@@ -33,7 +38,7 @@ def read_config(source: str | PathLike[str]) -> dict[str, Any]:
         raise ValueError(f"{path} is not JSON ({reason}): give the folder or Hub id of a saved model.") from error
     found = config.get("model_type") if isinstance(config, dict) else None
     if found != MODEL_TYPE:
-        raise ValueError(f"{source} is a model of type {found!r}: give one of type {MODEL_TYPE!r}.")
+        raise OtherFamilyError(f"{source} is a model of type {found!r}: give one of type {MODEL_TYPE!r}.")
     if isinstance(config.get("num_labels"), int) and config["num_labels"] > _MOST_LABELS:  # transformers names each
         raise ValueError(f"{path}: num_labels is {config['num_labels']:,}: {_MOST_LABELS:,} is the most.")
     return cast(dict[str, Any], config)
@@ -92,9 +97,10 @@ def find_file(source: str | PathLike[str], name: str) -> Path | None:
 
 def _find_config(source: str | PathLike[str]) -> Path:
     path = Path(source)
-    if path.is_file():
+    # pathlib's fails for what is too long for a name, such as a text in the wrong place.
+    if os.path.isfile(path):  # noqa: PTH113
         return path
-    if path.is_dir():
+    if os.path.isdir(path):  # noqa: PTH112
         if not (path / CONFIG).is_file():
             raise FileNotFoundError(f"{path} has no {CONFIG}: give the folder of a saved model.")
         return path / CONFIG

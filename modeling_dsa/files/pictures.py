@@ -132,7 +132,7 @@ def save_picture(figure: Figure, path: Path) -> None:
         figure: The picture.
         path: Where, without an extension.
     """
-    save_figure(figure, path.with_suffix(".png"), path.with_suffix(".svg"), dpi=150)
+    save_figure(figure, *(path.with_name(f"{path.name}{extension}") for extension in (".png", ".svg")), dpi=150)
 
 
 @contextmanager

@@ -6,6 +6,7 @@ import json
 import logging
 import sys
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import cache
@@ -32,8 +33,8 @@ def read_texts(paths: Sequence[Path], columns: Sequence[str] = ()) -> list[str]:
     r"""Read the texts of files, in their order; an empty or missing value is no text.
 
     Args:
-        paths: UTF-8 files: `.txt` with one text a line, and the other formats of `read_rows`.
-        columns: The columns that hold texts, in all files but `.txt`.
+        paths: UTF-8 files: `.txt` with one text a line where no columns are given, else the formats of `read_rows`.
+        columns: The columns that hold texts.
 
     Raises:
         FileNotFoundError: There is no such file.
@@ -41,7 +42,7 @@ def read_texts(paths: Sequence[Path], columns: Sequence[str] = ()) -> list[str]:
     """
     texts: list[str] = []
     for path in paths:
-        if file_extension(path) == ".txt":
+        if file_extension(path) == ".txt" and not columns:
             texts.extend(line for _, line in read_lines(path) if line)
             continue
         for location, row in read_rows(path, columns or None):
@@ -254,7 +255,7 @@ def _with_single_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _repeated(names: Sequence[str]) -> str | None:
     """The first name that stands twice, if one does."""
-    return next((name for index, name in enumerate(names) if name in names[:index]), None)
+    return next((name for name, count in Counter(names).items() if count > 1), None)
 
 
 def _json_file_rows(path: AnyPath, columns: Sequence[str] | None) -> Rows:

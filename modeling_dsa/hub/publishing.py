@@ -2,6 +2,7 @@
 
 import logging
 import re
+import shlex
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -14,6 +15,7 @@ from huggingface_hub.errors import (  # type: ignore[attr-defined]  # HTTPError 
     HTTPError,
     OfflineModeIsEnabled,
 )
+from huggingface_hub.repocard import REGEX_YAML_BLOCK
 from huggingface_hub.utils import (  # type: ignore[attr-defined]  # public, but not in an __all__
     filter_repo_objects,
     validate_repo_id,
@@ -126,9 +128,10 @@ def push_folder(
         )
     # ValueError: README.md has metadata that the Hub refuses; RuntimeError: an upload of weights failed.
     except (HTTPError, OSError, ValueError, RuntimeError) as error:
-        options = f"{' --private' if private else ''}{f' --revision {revision}' if revision else ''}"
-        options += f" --widget {widget}" if widget else ""
-        remedy = f"It is complete in {folder}; push it later with: dsa push {folder} {repo_id}{options}"
+        options = [*(["--private"] if private else []), *(["--revision", revision] if revision else [])]
+        options += ["--widget", widget] if widget else []
+        command = shlex.join(["dsa", "push", str(folder), repo_id, *options])
+        remedy = f"It is complete in {folder}; push it later with: {command}"
         raise NotPushedError(hub_error_sentence(error), "The model", repo_id, remedy) from error
 
 
@@ -197,14 +200,17 @@ def _additions(folder: Path, names: Sequence[str], repo_id: str, widget: str | N
 
 def _named_card(card: Path, repo_id: str, widget: str | None) -> bytes:
     """A card with the repository's name instead of its placeholder, and with a link to its widget."""
-    named = re.sub(PLACEHOLDER.encode() + rb"[\w.-]+", lambda _: repo_id.encode(), card.read_bytes())
+    named = re.sub(rf"{PLACEHOLDER}[\w.-]+", lambda _: repo_id, card.read_bytes().decode())
     if widget is None:
-        return named
+        return named.encode()
     link = (
         f"**[Try it in your browser]({constants.ENDPOINT}/spaces/{widget})**: the model runs in the page, and what you "
         "type stays on your device.\n"
-    ).encode()
-    return re.sub(rb"^# .*\n+", lambda title: title[0].rstrip() + b"\n\n" + link + b"\n", named, count=1, flags=re.M)
+    )
+    metadata = REGEX_YAML_BLOCK.match(named)
+    title = re.compile(r"^# .*\n*", flags=re.M).search(named, metadata.end() if metadata else 0)
+    before = title.end() if title else metadata.end() if metadata else 0
+    return f"{named[:before].rstrip()}\n\n{link}\n{named[before:].lstrip()}".encode()
 
 
 def check_repo_id(repo_id: str) -> None:

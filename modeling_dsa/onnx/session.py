@@ -26,6 +26,7 @@ from modeling_dsa.batching_dsa import (
     encode_sentences,
 )
 from modeling_dsa.encoding.caching_tokenizer import text_tokenizer
+from modeling_dsa.files.messages import one_line
 from modeling_dsa.files.tokenizer_patterns import refuse_unknown_patterns
 from modeling_dsa.prediction.logits import logits_to_scores
 from modeling_dsa.text.special_tokens import SEP
@@ -60,7 +61,7 @@ class OnnxModel:
 
         Raises:
             FileNotFoundError: There is no such file.
-            ValueError: The file is not one of `export_onnx`, or the tokenizer is another model's.
+            ValueError: A file is broken or not one of `export_onnx`, or the tokenizer is another model's.
         """
         for path in (file, tokenizer):
             if not Path(path).is_file():
@@ -74,7 +75,10 @@ class OnnxModel:
         if "vocab_size" not in self.about:
             raise ValueError(f"{file} is of an earlier version: write it again by `dsa onnx FOLDER --overwrite`.")
         refuse_unknown_patterns(Path(tokenizer))
-        self.tokenizer = Tokenizer.from_file(str(tokenizer))
+        try:
+            self.tokenizer = Tokenizer.from_file(str(tokenizer))
+        except Exception as error:  # Rust code's have no class of their own
+            raise ValueError(f"{tokenizer} is no tokenizer ({one_line(error):.200}): save the model again.") from error
         check_token_ids(self.tokenizer, self.about["vocab_size"])
         self._text_tokenizer = text_tokenizer(self.tokenizer)
 
@@ -177,7 +181,7 @@ class OnnxModel:
             {"label": its name, "score": its probability} for each.
 
         Raises:
-            ValueError: The model is no classifier, one of `texts` is no text or, for a model of pairs, no pair, or
+            ValueError: The model is no classifier, one of `texts` is not what it reads, a text or a pair, or
                 `batch_size` is below 1.
         """
         if not self.labels:
@@ -187,6 +191,8 @@ class OnnxModel:
             single = next((text for text in several if isinstance(text, str) and SEP not in text), None)
             if single is not None:
                 raise ValueError(f"The model reads pairs, and {single!r:.80} is one text: give (text, text_pair).")
+        elif (pair := next((text for text in several if isinstance(text, tuple)), None)) is not None:
+            raise ValueError(f"The model reads single texts, and {pair!r:.80} is a pair: give a list of texts.")
         logits = compute_in_batches(
             self._text_tokenizer,
             several,
@@ -215,19 +221,28 @@ class OnnxModel:
 def _pair(text: TextInput) -> Text:
     """What the tokenizer takes."""
     if isinstance(text, Mapping):
+        if "text" not in text:
+            raise ValueError(f'{dict(text)!r:.80} has no "text".')
         return (text["text"], text["text_pair"]) if "text_pair" in text else text["text"]
     return text
 
 
 def open_session(file: str | PathLike[str]) -> onnxruntime.InferenceSession:
-    """An ONNX file with the settings that it is served with."""
+    """An ONNX file with the settings that it is served with.
+
+    Raises:
+        ValueError: It is no ONNX file, or a broken one.
+    """
     options = onnxruntime.SessionOptions()
     # Two threads on one batch wait for each other most of the time; on two batches they are twice as fast as one.
     options.intra_op_num_threads = 1
     if not _has_vnni():
         # It would add int8 products in 16 bits, which overflow. Where there is VNNI, this takes half of the speed.
         options.add_session_config_entry("session.x64quantprecision", "1")
-    return onnxruntime.InferenceSession(file, options, providers=["CPUExecutionProvider"])
+    try:
+        return onnxruntime.InferenceSession(file, options, providers=["CPUExecutionProvider"])
+    except Exception as error:  # onnxruntime's have no common class
+        raise ValueError(f"{file} cannot be loaded ({one_line(error):.200}): write it again by `dsa onnx`.") from error
 
 
 def _has_vnni() -> bool:

@@ -8,6 +8,7 @@ import numpy as np
 
 _HALVES = ("F16", "BF16")
 _READ_AT_ONCE = 1 << 20  # bytes
+_LONGEST_HEADER = 100_000_000  # bytes; safetensors' own limit
 
 
 def weights_hash(*files: BinaryIO) -> str:
@@ -15,11 +16,19 @@ def weights_hash(*files: BinaryIO) -> str:
     order nor the file that each is in.
 
     Half precision counts as the float32 that it is loaded as, so files of either have the hash of the model in memory.
+
+    Raises:
+        ValueError: A file is no safetensors file.
     """
     tensors: dict[str, tuple[BinaryIO, int, dict[str, Any]]] = {}  # file, where its numbers begin, what it says
     for file in files:
         header_size = int.from_bytes(file.read(8), "little")
-        header = json.loads(file.read(header_size))
+        try:
+            if header_size > _LONGEST_HEADER:
+                raise ValueError(f"its header is said to have {header_size:,} bytes")
+            header = json.loads(file.read(header_size))
+        except ValueError as error:
+            raise ValueError(f"A file of weights is no safetensors file ({error}): save the model again.") from error
         header.pop("__metadata__", None)
         tensors |= {name: (file, 8 + header_size, tensor) for name, tensor in header.items()}
     digest = hashlib.sha256()

@@ -40,7 +40,7 @@ def _answer(text: Text, scores: Sequence[float], labels: Sequence[str], kind: st
     if kind == "none":
         return answer | {"prediction": by_label if len(labels) > 1 else by_label[labels[0]]}
     if kind == "softmax":
-        answer["label"] = max(by_label, key=lambda label: by_label[label])
+        answer["label"] = labels[max(range(len(scores)), key=scores.__getitem__)]  # before rounding makes two equal
     return answer | {"probabilities": by_label}
 
 

@@ -15,7 +15,7 @@ def model_source(name: str) -> str:
     Returns:
         The folder of a model that is named alone, from the working directory; anything else as it is.
     """
-    folder = MODEL_CARDS / name
-    if Path(name).exists() or Path(name).name != name or not (folder / "config.json").is_file():
-        return name
-    return os.path.relpath(folder)
+    folder = os.path.relpath(MODEL_CARDS / name)
+    ships = Path(name).name == name and os.path.isfile(f"{folder}/config.json")  # noqa: PTH113  (as below)
+    # pathlib's fails for what is too long for a name, such as a text in the wrong place.
+    return folder if ships and not os.path.exists(name) else name  # noqa: PTH110

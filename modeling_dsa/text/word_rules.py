@@ -170,15 +170,16 @@ def whole_word_pattern() -> str:
     return _word_pattern(_SPACED_SCRIPTS)
 
 
-def word_spans(text: str, normalise: normalizers.Normalizer) -> list[tuple[int, int]]:
+def word_spans(text: str, normalise: normalizers.Normalizer | None) -> list[tuple[int, int]]:
     """Start and end in a text of each of its words, however a tokenizer may cut them, in characters.
 
     Args:
         text: As it was typed.
-        normalise: The tokenizer's.
+        normalise: The tokenizer's, if it has one.
     """
     parts = PreTokenizedString(text)
-    parts.normalize(normalise.normalize)
+    if normalise is not None:
+        parts.normalize(normalise.normalize)
     _splitter(_SPACED_SCRIPTS).pre_tokenize(parts)
     return [offsets for _, offsets, _ in parts.get_splits("original", "char")]
 

@@ -110,6 +110,15 @@ def test_weights_that_change_meanwhile_are_not_those_that_were_measured(
     assert not (tmp_path / "new").exists()
 
 
+def test_a_broken_model_of_the_family_is_not_taken_for_another(
+    folder: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    model = shutil.copytree(folder / "nli", tmp_path / "model")
+    (model / "model.safetensors.index.json").write_text('{"weight_map": {"dsa.encoder.weight": "../a.safetensors"}}')
+    assert evaluate(model, "--similarity", folder / "scores.tsv") == 2
+    assert "names the file '../a.safetensors', which is outside the model's folder." in caplog.messages[-1]
+
+
 def test_one_file_for_two_tasks_is_two_entries_of_the_card(folder: Path, tmp_path: Path) -> None:
     model = shutil.copytree(folder / "nli", tmp_path / "model")
     shutil.copyfile(Path("model_cards/cards/dsa-multiple-snli.md"), model / "README.md")

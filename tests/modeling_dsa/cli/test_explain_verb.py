@@ -92,8 +92,9 @@ def test_weight_vectors_are_projected(models: Path, tmp_path: Path, capsys: pyte
 
 
 def test_profiles_of_heads_are_shown(models: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    texts, output = tmp_path / "a.txt", [str(tmp_path / "a.json"), str(tmp_path / "a.png")]
-    texts.write_text("A man sleeps\nThe man sleeps\nA cat sees the man\n", encoding="utf-8")
+    texts, output = tmp_path / "a.tsv", [str(tmp_path / "a.json"), str(tmp_path / "a.png")]
+    rows = ["sentence\tscore\tlabel", "A man sleeps\t1\tx", "The man sleeps\t2\tx", "A cat sees the man\t3\tx"]
+    texts.write_text("\n".join(rows), encoding="utf-8")  # which column holds labels is not clear, and none is wanted
     assert (
         main(["explain", str(models / "encoder"), "--heads", str(texts), "--word_classes", "en", "--output", *output])
         == 0

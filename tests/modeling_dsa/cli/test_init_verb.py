@@ -229,7 +229,7 @@ def test_mistakes_of_init_are_clear(inputs: Inputs, tmp_path: Path, caplog: pyte
         (["--texts", tmp_path / "no.txt"], f"There is no file {tmp_path / 'no.txt'}: give files of texts."),
         (["--texts", csv], f"{csv} has the columns id, text: say with --text_column which hold the texts."),
         (["--frequency_weighting", 1], "--frequency_weighting needs --vectors teacher:MODEL, and --texts to count"),
-        (["--vectors", f"teacher:{tmp_path}"], f"The teacher {tmp_path} cannot be loaded ("),
+        (["--vectors", f"teacher:{tmp_path}"], f"{tmp_path} cannot be loaded by sentence-transformers ("),
         (["--texts", csv, "--text_column", "txt"], f"{csv} has no column 'txt': it has id, text."),
     ]
     for words, message in mistakes:

@@ -33,7 +33,7 @@ print(codes)
 
 
 def test_help_needs_no_torch_and_the_rest_no_extra(tmp_path: Path) -> None:
-    (tmp_path / "a.txt").write_text("one\n")
+    (tmp_path / "a.txt").write_text("text\none\n")
     (tmp_path / "b.jsonl").write_text('{"text": "two the"}\n')
     (tmp_path / "c.csv").write_text("text\nthree\n")
     (tmp_path / "d.tsv").write_text("text\nfour\n")

@@ -228,6 +228,11 @@ def test_mistakes_are_one_sentence_and_leave_nothing(
         ("encoder", ["a"], "encoder holds an encoder without a classifier: train one, give --labels"),
         ("encoder", ["a", "--labels", "b", "b "], "The labels must be two or more different texts, not 'b', 'b '."),
         ("encoder", ["a", "--labels", "\u4e2d", "b"], "encoder knows no word of the label '\u4e2d': give other words"),
+        (
+            "encoder",
+            ["a", "--labels", "\u4e2d", "b", "--template", "a {}"],
+            "no word of the label '\u4e2d': give other",
+        ),
         ("encoder", ["a", "--labels", "b"], "The labels must be two or more different texts, not 'b'."),
         ("encoder", ["a", "--labels", "b", "c", "--template", "d"], "The template 'd' has no {}"),
         ("nli", ["a", "b", "--template", "{}"], "--template describes labels: give --labels too."),
@@ -243,6 +248,8 @@ def test_mistakes_are_one_sentence_and_leave_nothing(
     assert "standard input, line 2 is not UTF-8" in caplog.messages[-1]
     assert main(["predict", str(models / "vsam"), str(null), "--output", str(null)]) == 2
     assert "null.jsonl is the input" in caplog.messages[-1]
+    assert main(["predict", "long " * 100, str(models / "vsam"), "--output", str(null)]) == 2  # in the wrong order
+    assert "is no folder here" in caplog.messages[-1]
     assert main(["predict", str(models / "vsam"), "a", "--output", "a.csv", "--format", "jsonl"]) == 2
     assert "a.csv would hold jsonl, which its extension denies" in caplog.messages[-1]
     assert main(["predict", str(models / "vsam"), "m\udce4n"]) == 2  # a byte that is not UTF-8

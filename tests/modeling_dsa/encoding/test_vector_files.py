@@ -94,6 +94,10 @@ def test_made_by_knows_only_whole_files_of_its_own(tmp_path: Path) -> None:
     assert made_by(path) is None
     pyarrow.parquet.write_table(pyarrow.table({"row": [1]}), path)
     assert made_by(path) is None
+    content = bytearray(path.read_bytes())
+    content[-60:-8] = bytes(52)  # a damaged footer
+    path.write_bytes(content)
+    assert made_by(path) is None
 
 
 def test_parquet_without_pyarrow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

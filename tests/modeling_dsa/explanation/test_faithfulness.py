@@ -1,5 +1,6 @@
 """modeling_dsa.explanation.faithfulness and attribution: the same figures by other code, from edited texts."""
 
+import copy
 import math
 from typing import Any
 
@@ -94,8 +95,20 @@ def test_all_orders_begin_and_end_alike(loaded: tuple[Any, PreTrainedTokenizerBa
         np.testing.assert_allclose(scores.deletion[:, 0], found["attention"].insertion[:, -1], atol=1e-6)
         np.testing.assert_allclose(scores.deletion[:, -1], found["attention"].insertion[:, 0], atol=1e-6)
     assert not np.allclose(found["attention"].deletion, found[RANDOM].deletion)
-    with pytest.raises(ValueError, match="No example has a word"):
-        faithfulness(*loaded, [("", "")])
+    with pytest.raises(ValueError, match="Of the examples 1 have words that the model reads: give two or more such"):
+        faithfulness(*loaded, [("", ""), PAIRS[0]])
+
+
+def test_what_stands_behind_the_limit_does_not_move_up(loaded: tuple[Any, PreTrainedTokenizerBase]) -> None:
+    model, tokenizer = loaded
+    short = DSAForNLI(copy.deepcopy(model.config)).eval()
+    short.load_state_dict(model.state_dict())
+    short.config.max_sentence_tokens = 2
+    cut = [(" ".join(first.split()[:2]), " ".join(second.split()[:2])) for first, second in PAIRS]
+    found, expected = faithfulness(short, tokenizer, PAIRS), faithfulness(model, tokenizer, cut)
+    for method, scores in found.items():
+        np.testing.assert_allclose(scores.deletion, expected[method].deletion, atol=1e-5)
+        np.testing.assert_allclose(scores.sufficiency, expected[method].sufficiency, atol=1e-5)
 
 
 def test_attributions_are_those_of_autograd_and_complete(loaded: tuple[Any, PreTrainedTokenizerBase]) -> None:

@@ -50,5 +50,9 @@ def test_another_file_than_the_one_that_was_looked_into_is_refused(tmp_path: Pat
     folder = save_system(tmp_path, "nli").folder
     path = folder / "tokenizer_config.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"fast_tokenizer_files": ["tokenizer.4.0.0.json"]}))
-    with pytest.raises(ValueError, match=r"names other files than tokenizer\.json \(fast_tokenizer_files\): take that"):
-        load_model_and_tokenizer(str(folder))
+    for _ in range(2):
+        with pytest.raises(
+            ValueError, match=r"names other files than tokenizer\.json \(fast_tokenizer_files\): take th"
+        ):
+            load_model_and_tokenizer(str(folder))
+        (folder / "tokenizer.json").unlink(missing_ok=True)

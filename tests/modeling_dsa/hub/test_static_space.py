@@ -143,6 +143,12 @@ def test_a_push_takes_the_widget_along(
     assert pushed.partition("# mine\n\n")[2].startswith(link)
     assert pushed.endswith("It is `org/mine`.\n")
     assert (model / "README.md").read_text() == CARD
+    for start in ("---\n# a comment\nlicense: mit\n---\n", ""):
+        (model / "README.md").write_text(f"{start}Mine\n====\n")
+        assert main(words) == 0
+        pushed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        assert pushed.startswith(f"{start.rstrip()}\n\n{link}" if start else f"\n\n{link}")
+        assert pushed.endswith("\n\nMine\n====\n")
 
     shutil.move(bundle / "app-1.js", bundle / "app-2.js")
     (bundle / "bundle.json").write_text((bundle / "bundle.json").read_text().replace("app-1", "app-2"))
@@ -154,6 +160,8 @@ def test_a_widget_that_cannot_be_made_or_pushed(
     hub: LoopbackHub, model: Path, bundle: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     words = ["push", str(model), "org/mine", "--bundle", str(bundle), "--widget"]
+    assert main(words[:-1]) == 2
+    assert caplog.messages[-1] == "error: --bundle is the page of a widget: give --widget too."
     assert main([*words, "widget"]) == 2
     assert "'widget' does not say whose repository it is" in caplog.messages[-1]
     assert hub.requests == []

@@ -131,6 +131,7 @@ def test_the_file_of_an_earlier_training_is_refused(exported: Saved, tmp_path: P
         (lambda model: model.encode(["a"], batch_size=0), "batch_size must be at least 1, got 0."),
         (lambda model: model.encode(["a"], dtype="int4"), "no vectors of dtype 'int4': give one of float32, float16"),
         (lambda model: model.classify("A man sleeps."), "The model reads pairs, and 'A man sleeps.' is one text: give"),
+        (lambda model: model.classify({"text_pair": "a"}), "{'text_pair': 'a'} has no \"text\""),
         (lambda model: model.classify([("a", None)]), r"at index 0 is \('a', None\), which is neither a string nor a"),
     ],
 )
@@ -146,6 +147,17 @@ def test_a_file_of_an_earlier_version_is_told(exported: Saved, tmp_path: Path) -
     onnx.save(old, file)
     with pytest.raises(ValueError, match=r"model.onnx is of an earlier version: write it again by `dsa onnx FOLDER"):
         OnnxModel(file, exported.folder / "tokenizer.json")
+
+
+def test_broken_files_are_told(exported: Saved, tmp_path: Path) -> None:
+    names = ("onnx/model.onnx", "tokenizer.json")
+    files = [tmp_path / Path(name).name for name in names]
+    for broken, message in enumerate((r"model.onnx cannot be loaded \(", r"tokenizer.json is no tokenizer \(")):
+        for name, file in zip(names, files, strict=True):
+            file.write_bytes((exported.folder / name).read_bytes())
+        files[broken].write_bytes(files[broken].read_bytes()[:100])
+        with pytest.raises(ValueError, match=message):
+            OnnxModel(*files)
 
 
 def test_a_folder_without_a_file_is_told(tmp_path: Path) -> None:
