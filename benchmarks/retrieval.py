@@ -8,6 +8,7 @@ ten that are found in the student's. The queries are drawn from the first `--que
 was best not trained on; a query never finds itself. The first `--sentences` of the texts are searched.
 """
 
+import itertools
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -45,19 +46,27 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--queries_among", type=at_least(1), default=10_000, help="(default: %(default)s)")
     arguments = parse(parser, argv, {"sentences": 300, "queries": 20, "queries_among": 100})
     with reports_mistakes(parser):
-        source = open_sentences(arguments.texts, None, None)
-        sentences = [text for text, _ in zip(source.read(), range(arguments.sentences), strict=False)]
+        encoders = {model: SentenceEncoder.from_pretrained(model, device="cpu") for model in arguments.model}
+        sentences = list(itertools.islice(open_sentences(arguments.texts, None, None).read(), arguments.sentences))
+        rows = np.sort(np.unique(sentences, return_index=True)[1])  # a copy would be found as another's neighbour
         if arguments.teacher_vectors is None:
-            teacher = load_teacher(arguments.teacher).encode(sentences, show_progress_bar=True)
+            teacher = load_teacher(arguments.teacher).encode([sentences[row] for row in rows], show_progress_bar=True)
         else:
-            teacher = open_vectors(arguments.teacher_vectors).take(np.arange(len(sentences)))
+            vectors = open_vectors(arguments.teacher_vectors)
+            if len(vectors) < len(sentences):
+                raise ValueError(
+                    f"{arguments.teacher_vectors} holds {len(vectors):,} vectors, and there are {len(sentences):,} "
+                    "texts: give the vectors of these texts."
+                )
+            teacher = vectors.take(rows)
+        for model, encoder in encoders.items():
+            if encoder.width != teacher.shape[1]:
+                raise ValueError(f"{model} has vectors of {encoder.width} numbers, its teacher of {teacher.shape[1]}.")
+    sentences = [sentences[row] for row in rows]
     teacher = normalize(teacher)  # (sentences, width)
-    results = []
-    for model in arguments.model:
-        encoder = SentenceEncoder.from_pretrained(model, device="cpu")
+    machine, results = describe_machine(), []
+    for model, encoder in encoders.items():
         student = normalize(encoder.encode(sentences))  # (sentences, width)
-        if student.shape[1] != teacher.shape[1]:
-            parser.error(f"{model} has vectors of {student.shape[1]} numbers, its teacher of {teacher.shape[1]}.")
         recalls = []
         for seed in range(arguments.rounds):
             among = np.random.default_rng(seed).permutation(min(arguments.queries_among, len(sentences)))
@@ -77,7 +86,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         )
     options = recorded_options(arguments, "model", "texts", "teacher", "teacher_vectors")
     setup = {"texts": Path(arguments.texts).name, "teacher": Path(arguments.teacher).name, "searched": len(sentences)}
-    keep(Record(options, describe_machine(), setup, results), TABLE, arguments.output)
+    keep(Record(options, machine, setup, results), TABLE, arguments.output)
 
 
 if __name__ == "__main__":

@@ -39,7 +39,7 @@ TABLE = Table(
     (
         Column("encoder", "{name}", is_text=True),
         Column("one at a time, MB", "{one at a time:,.0f}"),
-        Column("20,000 sentences in bulk, MB", "{in bulk:,.0f}"),
+        Column("in bulk, MB", "{in bulk:,.0f}"),
     )
 )
 

@@ -7,6 +7,7 @@ that are nearest by that of the smaller ones, queries and sentences being of the
 index that approximates. The queries are drawn from the sentences; none finds itself.
 """
 
+import itertools
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -47,8 +48,8 @@ def main(argv: Sequence[str] | None = None) -> None:
             sentences = draw_sentences(arguments.sentences)
         else:
             texts = dict.fromkeys(open_sentences(arguments.texts).read())
-            sentences = [text for text, _ in zip(texts, range(arguments.sentences), strict=False)]
-    results = []
+            sentences = list(itertools.islice(texts, arguments.sentences))
+    machine, results = describe_machine(), []
     for model in arguments.model:
         encoder = SentenceEncoder.from_pretrained(model, device="cpu")
         vectors = {dtype: encoder.encode(sentences, dtype=dtype).astype(np.float32) for dtype in DTYPES}
@@ -79,7 +80,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         "searched": len(sentences),
     }
     keep(
-        Record(recorded_options(arguments, "model", "texts"), describe_machine(), setup, results),
+        Record(recorded_options(arguments, "model", "texts"), machine, setup, results),
         TABLE,
         arguments.output,
     )

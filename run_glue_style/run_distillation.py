@@ -26,6 +26,7 @@ from run_glue_style.distillation.student import student_config
 from run_glue_style.reporting.reporters import REPORTERS
 from run_glue_style.training.arguments import parse_arguments
 from run_glue_style.training.entry import CheckedRun, ReadRun, run_script, shared_identity, train_as_read
+from run_glue_style.training.model import check_recipe
 from run_glue_style.training.objective import metric_value
 from run_glue_style.training.recipe import require_no_classes
 from run_glue_style.training.run import train_and_evaluate
@@ -46,6 +47,8 @@ def read(argv: Sequence[str] | None = None) -> ReadRun:
     check_arguments(teacher, model)
     model = with_word_vectors(model, teacher)
     require_no_classes(recipe, "a teacher's vectors have none")
+    if recipe.encoder_learning_rate is not None:
+        raise ValueError("--encoder_learning_rate is for a model with a classifier: give --learning_rate alone.")
     if run.evaluate_train:
         raise ValueError("--evaluate_train is for labelled examples, and a teacher's are not: leave it out.")
     metric = recipe.metric_for_best_model or default_metric(teacher)
@@ -55,10 +58,15 @@ def read(argv: Sequence[str] | None = None) -> ReadRun:
 
     def check() -> CheckedRun:
         config = student_config(model, overrides)
+        check_recipe(config, recipe, run)
         options = {"teacher": asdict(teacher), "losses": asdict(losses), **shared_identity(model, recipe, run)}
         return CheckedRun({"config": config.to_dict(), **options}, metric_names(teacher))
 
-    return ReadRun(partial(train_and_evaluate, prepare, "distillation", model, recipe, run, REPORTERS), check)
+    def train() -> None:
+        check()
+        train_and_evaluate(prepare, "distillation", model, recipe, run, REPORTERS)
+
+    return ReadRun(train, check)
 
 
 main = partial(train_as_read, read)

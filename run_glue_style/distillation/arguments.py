@@ -79,6 +79,8 @@ class LossArguments:
         if not self.cosine_weight + self.similarity_weight + self.contrastive_weight:
             raise ValueError("All losses have the weight 0: give one of them a weight.")
         check_positive(self, "contrastive_temperature")
+        if not self.contrastive_weight and self.contrastive_temperature != type(self).contrastive_temperature:
+            raise ValueError("--contrastive_temperature is of the contrastive loss: give --contrastive_weight too.")
         if self.matryoshka and not self.similarity_weight:
             raise ValueError("--matryoshka is a similarity loss: give --similarity_weight too.")
         if any(size < 1 for size in self.matryoshka or ()):

@@ -25,6 +25,7 @@ class Sentences:
         per_example: 1, or 2 for pairs.
         sha256: Hash of all sentences.
         keys: A hash of each example: copies have the same. (examples,)
+        sentence_keys: The same of each sentence. (examples, per_example)
     """
 
     def __init__(self, sources: Sequence[SentenceSource], limit: int | None = None, progress: bool = False) -> None:
@@ -42,16 +43,19 @@ class Sentences:
             raise ValueError("The texts are read several times, and standard input only once: give a file.")
         self._sources, self._limit = sources, limit
         self.name, self.per_example = sources[0].name, len(sources)
-        total, keys = hashlib.sha256(), bytearray()
+        total, keys, sentence_keys = hashlib.sha256(), bytearray(), bytearray()
         count = sources[0].count if limit is None else limit
         for example in tqdm(self._examples(), total=count, desc="reading", unit=" examples", disable=not progress):
-            joined = b"".join(with_length(sentence) for sentence in example)
-            total.update(joined)
-            keys += hashlib.blake2b(joined, digest_size=_KEY_BYTES).digest()
+            parts = [with_length(sentence) for sentence in example]
+            total.update(b"".join(parts))
+            keys += _key(b"".join(parts))
+            if self.per_example > 1:
+                sentence_keys += b"".join(map(_key, parts))
         if not keys:
             raise ValueError(f"{self.name} holds no sentence: give texts to learn from.")
         self.sha256 = total.hexdigest()
         self.keys: NDArray[np.uint64] = np.frombuffer(keys, np.uint64)
+        self.sentence_keys = np.frombuffer(sentence_keys or keys, np.uint64).reshape(-1, self.per_example)
 
     def __len__(self) -> int:
         return len(self.keys) * self.per_example
@@ -63,7 +67,7 @@ class Sentences:
         """Split the examples into those for training and `count` distinct ones for validation.
 
         The same ones whatever their order and the seed of a run: those whose hashes are the smallest. Their copies are
-        in neither part.
+        in neither part, nor are pairs one of whose sentences is held out.
 
         Returns:
             Indices of both, in their order. (examples,) twice
@@ -72,13 +76,15 @@ class Sentences:
             ValueError: Fewer than two distinct examples would be left for training.
         """
         distinct, first = np.unique(self.keys, return_index=True)
-        if count > len(distinct) - 2:
+        held_out = np.sort(first[:count])
+        is_held_out = np.isin(self.sentence_keys, self.sentence_keys[held_out]).any(1)  # (examples,)
+        train = np.flatnonzero(~is_held_out)
+        if len(np.unique(self.keys[train])) < 2:
             raise ValueError(
                 f"--validation_sentences {count:,} leaves nothing to train on: {self.name} has {len(distinct):,} "
                 "distinct examples. Give fewer, or more texts."
             )
-        train = np.flatnonzero(self.keys >= distinct[count])
-        return train, np.sort(first[:count])
+        return train, held_out
 
     def at(self, examples: NDArray[np.int64]) -> list[list[str]]:
         """The sentences of examples, whose indices ascend. (examples, sentences of an example)"""
@@ -97,3 +103,7 @@ class Sentences:
         yield from itertools.islice(columns, self._limit)
         for source in self._sources:
             source.require_unchanged()
+
+
+def _key(content: bytes) -> bytes:
+    return hashlib.blake2b(content, digest_size=_KEY_BYTES).digest()

@@ -5,7 +5,6 @@ import itertools
 import json
 import logging
 import re
-import signal
 from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
@@ -23,7 +22,7 @@ from modeling_dsa.encoding.teacher import teacher_sha256
 from modeling_dsa.encoding.vector_files import write_npy
 from modeling_dsa.files.replacing import write_json
 from run_glue_style.training.half_precision import computes_in_bf16
-from run_glue_style.training.interruption import handled_signals
+from run_glue_style.training.interruption import handled_stops
 
 from .sentences import Sentences
 from .teacher_vectors import TeacherVectors
@@ -69,7 +68,7 @@ class TeacherCache:
         """Compute the shards that are not there, where several processes share them those of this one.
 
         Raises:
-            KeyboardInterrupt: The process was asked to stop (Ctrl-C or SIGTERM); finished shards stay.
+            KeyboardInterrupt: The process was asked to stop; finished shards stay.
         """
         missing = [n for n, path in enumerate(self._paths) if not path.is_file() and n % process.count == process.rank]
         if not missing:
@@ -78,7 +77,7 @@ class TeacherCache:
         rows = min(len(missing) * SHARD_ROWS, len(self._sentences))
         logger.info(f"The teacher's vectors are kept in {self.folder}; a stop loses no finished shard.")
         with (
-            handled_signals(_stop, signal.SIGTERM, signal.SIGHUP),
+            handled_stops(_stop),
             tqdm(total=rows, desc="teacher", unit=" sentences", disable=process.rank > 0) as bar,
         ):
             for number, sentences in self._shards(set(missing)):

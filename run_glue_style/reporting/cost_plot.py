@@ -21,6 +21,7 @@ from modeling_dsa.files.replacing import filled_folder
 
 from .published import PublishedTable, read_published
 from .tabulate import read_rows
+from .units import standard_deviation
 
 _Point = tuple[float, float, float]  # x, accuracy in percent and its standard deviation or NaN
 
@@ -64,7 +65,7 @@ def draw_costs(table: PublishedTable, runs: Mapping[str, Sequence[Mapping[str, A
 
 def _point(runs: Sequence[Mapping[str, Any]]) -> _Point:
     accuracies = [100 * run["metrics"]["test"]["accuracy"] for run in runs]
-    spread = statistics.stdev(accuracies) if len(accuracies) > 1 else math.nan
+    spread = standard_deviation(accuracies) or math.nan
     return runs[0]["trained_parameters"] / 1e6, statistics.mean(accuracies), spread
 
 

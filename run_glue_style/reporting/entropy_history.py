@@ -52,6 +52,11 @@ def draw_entropy_history(runs: Mapping[str, Mapping[str, Any]], path: Path) -> N
     save_picture(figure, path)
 
 
+def _name(path: Path) -> str:
+    """What a run is called: its file and the folder that it is in."""
+    return "/".join(path.parts[-2:]).removesuffix(".gz").removesuffix(".json")
+
+
 def main(argv: Sequence[str] | None = None) -> None:
     """Read the command line and draw."""
     parser = make_parser(__doc__)
@@ -59,7 +64,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--output", type=Path, required=True, help="The picture, without an extension.")
     arguments = parser.parse_args(argv)
     try:
-        runs = {"/".join(path.parts[-2:]).split(".")[0]: read_results(path) for path in arguments.runs}
+        runs = {_name(path): read_results(path) for path in arguments.runs}
+        if len(runs) < len(arguments.runs):
+            raise ValueError("Two of the runs have one name, by their folders and files: draw them apart.")
         with filled_folder(arguments.output.parent) as beside:
             draw_entropy_history(runs, beside / arguments.output.name)
     except (ValueError, OSError) as error:

@@ -70,6 +70,8 @@ def model_card(
     """
     check_repo_id(model_id)
     _check_results(results)
+    if other_seeds and not results:
+        raise ValueError("The model has no results, beside which those of other seeds could stand.")
     check_seeds("the model and the other seeds", [results, *other_seeds])
     kind = kind_of(config, results)
     facts = _facts(results, model_id, config, kind, other_seeds) | {

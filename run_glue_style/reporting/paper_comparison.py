@@ -8,10 +8,10 @@ from typing import Any
 
 from modeling_dsa.files.markdown import markdown_table
 from run_glue_style.training.arguments import without_options
-from run_glue_style.training.results import check_seeds, read_metric
+from run_glue_style.training.results import read_metric
 
 from .published import PublishedTable
-from .units import mean_and_spread
+from .units import mean_and_spread, standard_deviation
 
 Run = Mapping[str, Any]
 
@@ -41,15 +41,13 @@ class Comparison:
             quick: Whether the runs are a trial that only shows that everything works.
 
         Raises:
-            ValueError: A setting is not the table's, runs of one setting differ in more than their seed, or settings
-                of one part have different data.
+            ValueError: A setting is not the table's, or settings of one part have different data.
         """
         parts = table.parts_of_settings()
         first: dict[str, str] = {}
         for setting, of_setting in runs.items():
             if setting not in parts:
                 raise ValueError(f"There are runs of '{setting}', which is no setting of the table '{table.name}'.")
-            check_seeds(setting, of_setting)
             other = first.setdefault(parts[setting], setting)
             if of_setting[0]["data"] != runs[other][0]["data"]:
                 raise ValueError(
@@ -107,7 +105,7 @@ class Comparison:
                 figures[column] = {
                     "ours": ours,
                     "mean": statistics.mean(ours) if ours else None,
-                    "standard_deviation": statistics.stdev(ours) if len(ours) > 1 else None,
+                    "standard_deviation": standard_deviation(ours),
                     "published": cell.published,
                 }
             settings = (f"{system}-{part}" for part in self.table.parts)

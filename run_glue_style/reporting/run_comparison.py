@@ -16,8 +16,10 @@ from modeling_dsa.evaluation.models import Classifier, open_model
 from modeling_dsa.files.markdown import markdown_table
 from modeling_dsa.files.model_files import EXAMPLE_SCORES, RESULTS
 from modeling_dsa.files.pictures import legend_columns, look, wrapped
+from run_glue_style.training.objective import PREDICTION
 from run_glue_style.training.results import (
     IDENTITY,
+    examples_of,
     read_example_scores,
     read_metric,
     read_run,
@@ -60,14 +62,6 @@ class ComparedRow:
         except (KeyError, TypeError):
             scores = self.scores.get(metric, {})
             return {seed: float(of_seed.mean()) for seed, of_seed in scores.items()}
-
-    def data(self, metric: str) -> Any:
-        """What its runs, which have the same data, say of the examples of a metric; None where it is not theirs."""
-        try:
-            read_metric(self.first, metric)
-        except (KeyError, TypeError):
-            return None
-        return self.first.get("data", {}).get(metric.partition(".")[0])
 
 
 @dataclass(frozen=True)
@@ -126,7 +120,8 @@ def read_runs(folders: Sequence[Path]) -> list[ComparedRow]:
 def _read_example_scores(folder: Path, seed: int, row: ComparedRow) -> None:
     if (folder / EXAMPLE_SCORES).is_file():
         for metric, scores in read_example_scores(folder / EXAMPLE_SCORES).items():
-            row.scores.setdefault(metric, {})[seed] = scores
+            if not metric.endswith(f".{PREDICTION}"):  # which is a class, and has no mean
+                row.scores.setdefault(metric, {})[seed] = scores
 
 
 def classify_examples(rows: Sequence[ComparedRow], path: Path) -> list[Differing]:
@@ -226,7 +221,7 @@ def compare_table(rows: Sequence[ComparedRow], metrics: Sequence[str]) -> str:
 
 def _same_examples(row: ComparedRow, other: ComparedRow, metric: str) -> bool:
     counts = {len(scores) for one in (row, other) for scores in one.scores.get(metric, {}).values()}
-    return len(counts) < 2 and row.data(metric) == other.data(metric)
+    return len(counts) < 2 and examples_of(row.first, metric) == examples_of(other.first, metric)
 
 
 def draw_curves(rows: Sequence[ComparedRow]) -> Figure:

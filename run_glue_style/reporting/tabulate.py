@@ -17,7 +17,7 @@ from modeling_dsa.files.command_line import make_parser
 from modeling_dsa.files.markdown import markdown_table
 from modeling_dsa.files.replacing import filled_folder, replaced_file, write_json
 from run_glue_style.tasks.validation_split import is_validation
-from run_glue_style.training.results import check_seeds, read_run
+from run_glue_style.training.results import check_seeds, examples_of, read_run
 
 from .entropy_table import ENTROPY, entropy_table, write_entropy
 from .grid.definition import read_grid
@@ -36,7 +36,7 @@ def read_rows(folder: Path) -> dict[str, list[dict[str, Any]]]:
     """Results of each row's runs.
 
     Raises:
-        ValueError: The folder has no runs.
+        ValueError: The folder has no runs, or those of a row differ in more than their seed.
     """
     rows: dict[str, list[dict[str, Any]]] = {}
     for path in sorted(folder.glob("*/*.json")):
@@ -44,6 +44,8 @@ def read_rows(folder: Path) -> dict[str, list[dict[str, Any]]]:
             rows.setdefault(path.parent.name, []).append(read_run(path))
     if not rows:
         raise ValueError(f"{folder} has no runs: put each all_results.json at {folder}/ROW/NAME.json.")
+    for row, runs in rows.items():
+        check_seeds(f"the row '{row}'", runs)
     return rows
 
 
@@ -51,16 +53,19 @@ def as_markdown(rows: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
     """The table, best validation accuracy first.
 
     Raises:
-        ValueError: Runs of a row differ in more than their seed, or one lacks the accuracy of a split.
+        ValueError: A run lacks the accuracy of a split, or has it of other examples.
     """
-    splits = list(next(iter(rows.values()))[0]["metrics"])
+    first_row, (first, *_) = next(iter(rows.items()))
+    splits = list(first["metrics"])
     chosen_by = next((name for name in splits if is_validation(name)), splits[0])
     lines = []
     for row, runs in rows.items():
-        check_seeds(f"the row '{row}'", runs)
         lacking = [name for name in splits for run in runs if "accuracy" not in run["metrics"].get(name, {})]
         if lacking:
             raise ValueError(f"A run of the row '{row}' has no accuracy on '{lacking[0]}', and others have one.")
+        for name in splits:
+            if name != "train" and examples_of(runs[0], name) != examples_of(first, name):
+                raise ValueError(f"The rows '{first_row}' and '{row}' have other examples in '{name}': put them apart.")
 
     def accuracy(row: str) -> float:
         return statistics.mean(float(run["metrics"][chosen_by]["accuracy"]) for run in rows[row])
@@ -74,11 +79,11 @@ def as_markdown(rows: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
                 str(len(runs)),
                 *(mean_and_spread([run["metrics"][name]["accuracy"] for run in runs], "accuracy") for name in splits),
                 f"{runs[0]['trained_parameters']:,}",
-                f"{runs[0]['recipe']['num_train_epochs']:g}",
+                f"{statistics.mean(run['steps'] for run in runs):,.0f}",
                 f"{minutes:.1f}",
             ]
         )
-    header = ["row", "seeds", *(f"{name} accuracy" for name in splits), "parameters", "epochs", "minutes"]
+    header = ["row", "seeds", *(f"{name} accuracy" for name in splits), "parameters", "updates", "minutes"]
     return markdown_table(header, lines) + "\n"
 
 

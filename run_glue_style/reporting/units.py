@@ -16,7 +16,12 @@ def shown(value: float, metric: str, sign: str = "") -> str:
     return f"{100 * value:{sign}.2f}" if is_percent(metric) else f"{value:{sign}.4g}"
 
 
+def standard_deviation(values: Collection[float]) -> float | None:
+    """Over seeds; None of a single one."""
+    return statistics.stdev(values) if len(values) > 1 else None
+
+
 def mean_and_spread(values: Collection[float], metric: str) -> str:
     """Mean and, for several values, the standard deviation over them."""
-    mean = shown(statistics.mean(values), metric)
-    return mean if len(values) == 1 else f"{mean} ± {shown(statistics.stdev(values), metric)}"
+    mean, spread = shown(statistics.mean(values), metric), standard_deviation(values)
+    return mean if spread is None else f"{mean} ± {shown(spread, metric)}"

@@ -25,6 +25,7 @@ from modeling_dsa.cli.numbers import positive_number, whole_number
 from modeling_dsa.files.command_line import make_parser
 from modeling_dsa.files.environment import environment
 from modeling_dsa.files.shown_paths import without_folders
+from modeling_dsa.poolings_dsa import POOLINGS
 from modeling_dsa.shipped.settings import setting_folder
 from modeling_dsa.text.building import build_model, vocabulary_from_vectors
 from run_glue_style.reporting.entropy_table import entropy_table, write_entropy
@@ -79,9 +80,13 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _make(arguments: argparse.Namespace, argv: list[str]) -> tuple[Path, str]:
     texts = read_premises()[: arguments.sentences]
+    pooling = POOLINGS[DSAConfig.from_pretrained(setting_folder(arguments.setting)).pooling]
     fresh = [
-        (f"{arguments.setting}, fresh, scale {scale:g}", _fresh(arguments.setting, scale, arguments.seeds))
-        for scale in arguments.routing_scale
+        (
+            f"{arguments.setting}, fresh" + (f", scale {scale:g}" if pooling.is_routed else ""),
+            _fresh(arguments.setting, scale, arguments.seeds),
+        )
+        for scale in (arguments.routing_scale if pooling.is_routed else arguments.routing_scale[:1])
     ]
     trained = [(without_folders(folder), iter([load_encoder(folder)])) for folder in arguments.models]
     systems = [_measured(name, models, texts) for name, models in [*fresh, *trained]]

@@ -10,6 +10,7 @@ from transformers import PreTrainedTokenizerBase
 from modeling_dsa import DSAModel
 from modeling_dsa.files.loading import load_model_and_tokenizer
 from modeling_dsa.files.text_files import read_texts
+from modeling_dsa.poolings_dsa import POOLINGS
 from run_glue_style.sample import SAMPLE_FILES
 
 NAME = f"premises of {SAMPLE_FILES['validation'].name}"
@@ -35,7 +36,12 @@ def attention_batches(
 
     Yields:
         The weights of each iteration, (batch, heads, tokens), and the number of tokens, (batch,).
+
+    Raises:
+        ValueError: The model's pooling has none.
     """
+    if not POOLINGS[model.config.pooling].has_attention:
+        raise ValueError(f"Pooling '{model.config.pooling}' has no attention over the tokens: give another model.")
     for start in range(0, len(sentences), _BATCH):
         batch = tokenizer(list(sentences[start : start + _BATCH]), padding=True, return_tensors="pt")
         yield model(**batch, output_attentions=True).attentions, batch["attention_mask"].sum(-1)

@@ -1,18 +1,17 @@
 """A command in a process of its own, which a request to stop reaches."""
 
-import signal
 import subprocess
 from collections.abc import Sequence
 from types import FrameType
 
-from run_glue_style.training.interruption import handled_signals
+from run_glue_style.training.interruption import handled_stops
 
 
 def run_to_end(command: Sequence[str]) -> int:
     """Exit code of a command. A request to stop goes on to it once, whoever sent it, and counts when it has ended.
 
     Raises:
-        KeyboardInterrupt: This process (Ctrl-C, SIGTERM or SIGHUP) or the command was asked to stop.
+        KeyboardInterrupt: This process or the command was asked to stop.
     """
     asked: list[int] = []
     children: list[subprocess.Popen[bytes]] = []
@@ -23,7 +22,7 @@ def run_to_end(command: Sequence[str]) -> int:
             child.terminate()
 
     with (
-        handled_signals(pass_on, signal.SIGINT, signal.SIGTERM, signal.SIGHUP),
+        handled_stops(pass_on),
         # In a process group of its own: a terminal's Ctrl-C would reach it beside ours, and a second one is a kill.
         subprocess.Popen(command, stdin=subprocess.DEVNULL, process_group=0) as child,
     ):

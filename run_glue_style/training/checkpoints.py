@@ -31,7 +31,8 @@ _IDENTITY = "identity.json"
 class Checkpoints:
     """Folders `step-N`, of which the last two are kept, and `best.safetensors`, which belongs to the last one.
 
-    All processes of a run must call each method, but for `delete`; the main process writes what is not each one's own.
+    All processes of a run must call each method, but for `delete` and `load_best`, which the main one may call alone;
+    it writes what is not each one's own.
     """
 
     def __init__(self, accelerator: Accelerator, folder: Path, identity: Mapping[str, Any], again: str) -> None:

@@ -18,7 +18,7 @@ from run_glue_style.tasks.task import Task
 from .arguments import parse_arguments
 from .interruption import Interrupted
 from .labelled_run import make_objective, metrics_of_some_labels, train_task
-from .model import check_model_arguments, make_config
+from .model import check_model_arguments, check_recipe, make_config
 from .recipe import ModelArguments, RunArguments, TrainingRecipe
 from .run import Reporter
 
@@ -107,6 +107,7 @@ def read_task(
         check_model_arguments(task, model, recipe)
         make_objective(task, recipe)
         config = make_config(task, model, overrides)
+        check_recipe(config, recipe, run)
         identity = {"config": config.to_dict(), "data": asdict(data), **shared_identity(model, recipe, run)}
         return CheckedRun(identity, metrics_of_some_labels(task).keys())
 

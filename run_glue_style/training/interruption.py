@@ -10,11 +10,15 @@ class Interrupted(Exception):  # noqa: N818  (not an error: the same command res
     """The run was asked to stop and has written a checkpoint."""
 
 
+# Ctrl-C, a scheduler's, SLURM's before its time is up, and a closed terminal's.
+_STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGHUP)
+
+
 @contextmanager
-def handled_signals(handler: Callable[[int, FrameType | None], None], *numbers: int) -> Iterator[None]:
-    """Inside the block a function handles these signals, but no SIGHUP that this process ignores, as under `nohup`."""
+def handled_stops(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+    """Inside the block a function handles requests to stop, but no SIGHUP that this process ignores, as under nohup."""
     ignored = {signal.SIGHUP} if signal.getsignal(signal.SIGHUP) == signal.SIG_IGN else set()
-    previous = {number: signal.signal(number, handler) for number in numbers if number not in ignored}
+    previous = {number: signal.signal(number, handler) for number in _STOPS if number not in ignored}
     try:
         yield
     finally:
@@ -24,7 +28,7 @@ def handled_signals(handler: Callable[[int, FrameType | None], None], *numbers: 
 
 @contextmanager
 def catch_signals() -> Iterator[list[int]]:
-    """A list that SIGINT, SIGTERM, SLURM's SIGUSR1 and a closed terminal's SIGHUP fill; a second one ends the run."""
+    """A list that requests to stop fill; a second one ends the run."""
     received: list[int] = []
 
     def remember(number: int, _frame: FrameType | None) -> None:
@@ -32,5 +36,5 @@ def catch_signals() -> Iterator[list[int]]:
             raise KeyboardInterrupt
         received.append(number)
 
-    with handled_signals(remember, signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGHUP):
+    with handled_stops(remember):
         yield received

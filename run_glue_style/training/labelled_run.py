@@ -17,7 +17,7 @@ from run_glue_style.tasks.class_shares import class_shares
 from run_glue_style.tasks.task import Task
 
 from .data import load_data, short_examples, tokenize_data, truncation_sentence
-from .model import check_model_arguments, has_fresh_head, make_model, vectors_path
+from .model import check_model_arguments, check_recipe, has_fresh_head, make_config, make_model, vectors_path
 from .objective import Classification, ComputeMetrics, Metrics, Objective, Regression, metric_value
 from .recipe import ModelArguments, RunArguments, TrainingRecipe, require_no_classes
 from .results import summary
@@ -52,6 +52,7 @@ def train_task(
     """
     recipe = replace(recipe, metric_for_best_model=recipe.metric_for_best_model or task.metric_for_best_model)
     check_model_arguments(task, model_arguments, recipe)
+    check_recipe(make_config(task, model_arguments, overrides), recipe, run)
     objective = make_objective(task, recipe)
     prepare = partial(_prepare, task, objective, recipe.balance_classes, model_arguments, overrides, run)
     return train_and_evaluate(prepare, task.name, model_arguments, recipe, run, reporters)

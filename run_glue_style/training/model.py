@@ -17,6 +17,8 @@ from modeling_dsa.encoding.teacher_words import USUAL_SIZE, teacher_name, vocabu
 from modeling_dsa.files.loading import load_tokenizer
 from modeling_dsa.files.messages import one_line
 from modeling_dsa.files.model_folder import read_config
+from modeling_dsa.poolings_dsa import POOLINGS
+from modeling_dsa.reinforced_dsa import ReinforcedSelfAttention
 from modeling_dsa.shipped.settings import setting_folder
 from modeling_dsa.text.building import build_model, vocabulary_from_texts
 from modeling_dsa.text.tokenization import WordTokenizer, portable
@@ -26,7 +28,7 @@ from modeling_dsa.variational_dsa import VariationalSelfAttention
 from run_glue_style.tasks.distinct_texts import DistinctTexts
 from run_glue_style.tasks.task import Task
 
-from .recipe import ModelArguments, TrainingRecipe
+from .recipe import ModelArguments, RunArguments, TrainingRecipe
 
 logger = logging.getLogger(__name__)
 
@@ -48,6 +50,23 @@ def check_model_arguments(task: Task, arguments: ModelArguments, recipe: Trainin
             raise ValueError("Say what to train: --setting NAME, or --model_name_or_path for a saved model.")
         task.check_setting(arguments.setting)
         vectors_path(task, arguments)
+
+
+def check_recipe(config: DSAConfig, recipe: TrainingRecipe, run: RunArguments) -> None:
+    """Refuse options that mean nothing to a model, before anything is read.
+
+    Raises:
+        ValueError: There is one.
+    """
+    if recipe.embedding_learning_rate is not None and config.freeze_embeddings:
+        raise ValueError(
+            "--embedding_learning_rate is for a word table that is trained: give --freeze_embeddings false, or leave "
+            "it out."
+        )
+    if recipe.soft_attention_ratio and not issubclass(POOLINGS[config.pooling], ReinforcedSelfAttention):
+        raise ValueError("--soft_attention_ratio is for pooling 'reinforced': leave it out.")
+    if run.record_attention and not POOLINGS[config.pooling].has_attention:
+        raise ValueError(f"--record_attention: pooling '{config.pooling}' has no attention over the tokens.")
 
 
 def vectors_path(task: Task, arguments: ModelArguments) -> Path | None:
@@ -142,7 +161,7 @@ def fresh_vocabulary(
 
     Args:
         path: A file of word vectors, or `teacher:MODEL`.
-        texts: The texts that are trained on.
+        texts: Those of all splits: a word of the others that nothing trains has its vector too, as in use it would not.
         config: Gives a teacher's vectors their width.
         overrides: Fields of the config that were asked for.
         show_progress: Show a bar.

@@ -16,6 +16,8 @@ Metrics: TypeAlias = dict[str, Any]
 ExampleScores: TypeAlias = dict[str, NDArray[Any]]
 ComputeMetrics: TypeAlias = Callable[[np.ndarray, np.ndarray], Metrics]
 
+PREDICTION = "prediction"  # the class of each example, among its scores
+
 
 class Objective(Protocol):
     """All that the trainer knows of its task."""
@@ -99,7 +101,7 @@ class Classification:
     def example_scores(self, predictions: Tensor, labels: Tensor) -> ExampleScores:
         """As in `Objective`: whether the predicted class is the label, and which it is."""
         predicted = predictions.argmax(-1)
-        return {"accuracy": (predicted == labels).numpy(), "prediction": predicted.to(torch.int16).numpy()}
+        return {"accuracy": (predicted == labels).numpy(), PREDICTION: predicted.to(torch.int16).numpy()}
 
     def finish(self, model: nn.Module) -> None:
         """Logits are what is saved."""

@@ -11,12 +11,7 @@ from .recipe import TrainingRecipe
 
 
 def make_optimizer(model: PreTrainedModel, recipe: TrainingRecipe) -> torch.optim.Optimizer:
-    """An optimizer of all parameters that are not frozen; it freezes the encoder where the recipe's rate for it is 0.
-
-    Raises:
-        ValueError: The recipe has a rate for the word table, which is frozen, or one for the encoder of a model that is
-            nothing else.
-    """
+    """An optimizer of all that is not frozen; it freezes the encoder where the recipe's rate for it is 0."""
     groups: list[dict[str, Any]] = []
     for rate, parameters in _parameters_by_rate(model, recipe):
         if recipe.optimizer == "adamw":
@@ -43,18 +38,9 @@ def make_optimizer(model: PreTrainedModel, recipe: TrainingRecipe) -> torch.opti
 def _parameters_by_rate(model: PreTrainedModel, recipe: TrainingRecipe) -> list[tuple[float, list[Tensor]]]:
     """The parameters that are trained, by their highest learning rates: head, encoder, word table."""
     base, encoder_rate = model.base_model, recipe.encoder_learning_rate
-    if encoder_rate is not None and base is model:
-        raise ValueError(
-            "--encoder_learning_rate is for a model with a classifier; of this one, --learning_rate is all."
-        )
     if encoder_rate == 0:
         base.requires_grad_(False)
     table = cast(Tensor, model.get_input_embeddings().weight)
-    if recipe.embedding_learning_rate is not None and not table.requires_grad:
-        raise ValueError(
-            "--embedding_learning_rate is for a word table that is trained: give --freeze_embeddings false, or leave "
-            "it out."
-        )
     if encoder_rate is None:
         encoder_rate = recipe.learning_rate
     table_rate = encoder_rate if recipe.embedding_learning_rate is None else recipe.embedding_learning_rate

@@ -129,7 +129,7 @@ class TrainingRecipe:
     batch_norm_batches: int = option(
         0, "Training batches, without dropout, that set batch normalisation's statistics at an evaluation; 0 is off."
     )
-    evaluations_per_epoch: int = option(4, "Evaluations on the validation split in each epoch.")
+    evaluations_per_epoch: int = option(4, "Evaluations on the validation split in each epoch, at most.")
     metric_for_best_model: str | None = option(
         None, "Validation metric that chooses the best weights, such as macro_f1; more is better; default: the task's."
     )

@@ -22,6 +22,7 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from modeling_dsa.files.environment import environment
+from modeling_dsa.files.hashing import weight_file_hashes
 from modeling_dsa.files.messages import one_line
 from modeling_dsa.files.model_files import RESULTS
 from modeling_dsa.files.unpacking import GzipReader
@@ -31,10 +32,10 @@ from .objective import Metrics
 from .progress import Progress
 from .recipe import ModelArguments, RunArguments, TrainingRecipe
 
-# What is equal in runs that differ in nothing but the seed; `start` came later than the first records.
+# What is equal in runs that differ in nothing but the seed; the first records have neither of the starts.
 IDENTITY = (
-    *("setting", "recipe_name", "model", "start", "recipe", "mixed_precision", "processes", "vectors", "data"),
-    *("class_shares", "examples_of_files", "class_points", "losses", "teacher", "similarity"),
+    *("setting", "recipe_name", "model", "start", "start_weights", "recipe", "mixed_precision", "processes", "vectors"),
+    *("data", "class_shares", "examples_of_files", "class_points", "losses", "teacher", "similarity"),
 )
 _OF_EVERY_RUN = ("setting", "seed", "metrics", "trained_parameters", "train_seconds")
 _SHOWN_CLASSES = 12
@@ -49,10 +50,11 @@ def run_identity(
     accelerator: Accelerator,
 ) -> dict[str, Any]:
     """All that the weights of a run depend on, as JSON: a checkpoint with another identity is another run's."""
-    table = cast(Tensor, model.get_input_embeddings().weight)
+    table, start = cast(Tensor, model.get_input_embeddings().weight), arguments.model_name_or_path
     return {
         "model": {key: value for key, value in model.config.to_dict().items() if key != "transformers_version"},
-        "start": arguments.model_name_or_path or "fresh weights",
+        "start": start or "fresh weights",
+        **({} if start is None else {"start_weights": weight_file_hashes(start)}),
         "word_table_sha256": hashlib.sha256(save({"": table.data})).hexdigest(),
         "recipe": asdict(recipe),
         "seed": run.seed,
@@ -142,6 +144,19 @@ def read_metric(results: Mapping[str, Any], metric: str) -> float:
         KeyError or TypeError: The run has none of this name.
     """
     return float(reduce(getitem, metric.split("."), results["metrics"]))
+
+
+def examples_of(results: Mapping[str, Any], metric: str) -> Any:
+    """What a run says of the examples that a metric is measured on: equal where these are.
+
+    Args:
+        results: Of the run.
+        metric: Such as "validation.accuracy".
+    """
+    split, _, name = metric.partition(".")
+    if name.startswith("spearman") and results.get("task") == "distillation":  # the first records have names alone
+        return results.get("similarity", results.get("similarity_files"))
+    return results.get("data", {}).get(split)
 
 
 def check_seeds(name: str, runs: Sequence[Mapping[str, Any]]) -> None:

@@ -20,12 +20,10 @@ def plan_soft_attention(
         How many updates are such; 0 where the model has no hard attention.
 
     Raises:
-        ValueError: The recipe has a share and the model has no hard attention, or none is left to train that.
+        ValueError: No update is left to train hard attention.
     """
     attention = next((part for part in model.modules() if isinstance(part, ReinforcedSelfAttention)), None)
     if attention is None:
-        if recipe.soft_attention_ratio:
-            raise ValueError("--soft_attention_ratio is for pooling 'reinforced': leave it out.")
         return 0
     batches, seen = recipe.gradient_accumulation_steps, int(attention.step)
     updates_per_epoch = math.ceil(batches_per_epoch / batches)

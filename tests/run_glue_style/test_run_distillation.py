@@ -164,6 +164,7 @@ def test_a_saved_student_learns_pairs_from_a_file_of_vectors(finished: Path, tea
         ({"matryoshka": [24]}, "--matryoshka 24: the student's vectors have only 24 numbers"),
         ({"balance_classes": True}, "--balance_classes is for classes, and a teacher's vectors have none"),
         ({"evaluate_train": True}, "--evaluate_train is for labelled examples"),
+        ({"encoder_learning_rate": 0.1}, "--encoder_learning_rate is for a model with a classifier"),
         (
             {"metric_for_best_model": "spearman"},
             "There is no metric 'spearman' to choose the best weights by: give one of",

@@ -26,6 +26,7 @@ def results(setting: str, seed: int, accuracy: float, **changes: Any) -> dict[st
         "model": {"embedding_size": 100},
         "recipe": {"num_train_epochs": 6.0, "max_train_steps": None},
         "seed": seed,
+        "steps": 1200,
         "mixed_precision": "no",
         "data": {"train": {"examples": 9000, "sha256": "a"}, "test": {"examples": 1000, "sha256": "b"}},
         **changes,

@@ -110,7 +110,8 @@ def _comparison(runs: Sequence[Mapping[str, Any]], known: KnownData | None) -> d
     figures = []
     for column, wanted in table.columns.items():
         published = [table.systems[name].published.get(column) for name in systems]
-        if wanted.part == part and any(published) and wanted.metric.split(".")[0] in results["metrics"]:
+        split = wanted.metric.partition(".")[0]
+        if wanted.part == part and any(published) and all(split in run["metrics"] for run in runs):
             ours = [read_metric(run, wanted.metric) for run in runs]
             shown_figures = ["–" if figure is None else f"{figure:.{table.decimals}f}" for figure in published]
             figures.append((column, mean_and_spread(ours, wanted.metric), shown_figures))

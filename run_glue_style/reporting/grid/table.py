@@ -10,8 +10,8 @@ from typing import Any
 
 from modeling_dsa.files.markdown import markdown_table
 from modeling_dsa.files.replacing import filled_folder, write_json
-from run_glue_style.reporting.units import mean_and_spread
-from run_glue_style.training.results import check_seeds, read_example_scores, read_metric, read_run
+from run_glue_style.reporting.units import mean_and_spread, standard_deviation
+from run_glue_style.training.results import check_seeds, examples_of, read_example_scores, read_metric, read_run
 
 from .definition import BASE, Grid
 from .differences import Difference, Scores, difference, difference_cells
@@ -51,12 +51,7 @@ class GridTable:
         """For each row and the base, and for the grid's comparisons, the difference in each metric."""
         pairs = [(row, BASE) for row in self.runs if row != BASE] + list(self.grid.comparisons)
         return {
-            (row, other): {
-                metric: difference(
-                    self.values(row, metric), self.values(other, metric), *self._scores((row, other), metric)
-                )
-                for metric in self.grid.metrics
-            }
+            (row, other): {metric: self._difference(row, other, metric) for metric in self.grid.metrics}
             for row, other in pairs
         }
 
@@ -67,16 +62,14 @@ class GridTable:
         rows = []
         for row, runs in self.runs.items():
             figures = [mean_and_spread(self.values(row, metric).values(), metric) for metric in self.grid.metrics]
-            told = ["–", "–", "–"] if row == BASE else difference_cells(self.differences[row, BASE][tested], tested)
+            told = ["–", "–", "–"] if row == BASE else self._told(row, BASE, tested)
             minutes = statistics.mean(run["train_seconds"] for run in runs.values()) / 60
             parameters = next(iter(runs.values()))["trained_parameters"]
             rows.append([row, *figures, *told, str(len(runs)), f"{parameters:,}", f"{minutes:.1f}"])
         parts = [f"**{self.grid.title}**", markdown_table([*headers, "seeds", "parameters", "minutes"], rows)]
         if self.grid.comparisons:
             headers = ["row", "against", f"{tested}: difference [95 %]", "p (examples)", "p (seeds)"]
-            rows = [
-                [*pair, *difference_cells(self.differences[pair][tested], tested)] for pair in self.grid.comparisons
-            ]
+            rows = [[*pair, *self._told(*pair, tested)] for pair in self.grid.comparisons]
             parts.append(markdown_table(headers, rows))
         return "\n\n".join([*parts, _NOTES]) + "\n"
 
@@ -87,9 +80,8 @@ class GridTable:
             of_metrics = {}
             for metric in self.grid.metrics:
                 values = list(self.values(row, metric).values())
-                spread = statistics.stdev(values) if len(values) > 1 else None
                 of_metrics[metric] = {
-                    "values": values, "mean": statistics.mean(values), "standard_deviation": spread
+                    "values": values, "mean": statistics.mean(values), "standard_deviation": standard_deviation(values)
                 }  # fmt: skip
             rows[row] = {"options": self.grid.rows[row].options, "seeds": sorted(runs), "metrics": of_metrics}
         return {
@@ -120,15 +112,26 @@ class GridTable:
             except (KeyError, TypeError) as error:
                 raise ValueError(f"{self.grid.path}, line {line}: {path} has no metric '{metric}'.") from error
 
-    def _scores(self, rows: tuple[str, str], metric: str) -> list[dict[int, Scores]]:
-        """The scores of two rows' examples by seed, where the metric is their mean and the examples are the same."""
-        split = metric.partition(".")[0]
-        data = [run["data"].get(split) for row in rows for run in self.runs.get(row, {}).values()]
-        if any(of_run != data[0] for of_run in data):
-            return [{}, {}]
-        return [self._scores_of(row, metric) for row in rows]
+    def _told(self, row: str, other: str, metric: str) -> list[str]:
+        """Difference and p-values as the table shows them."""
+        if not self._has_same_examples(row, other, metric):
+            return ["other examples", "–", "–"]
+        return difference_cells(self.differences[row, other][metric], metric)
 
-    def _scores_of(self, row: str, metric: str) -> dict[int, Scores]:
+    def _difference(self, row: str, other: str, metric: str) -> Difference | None:
+        if not self._has_same_examples(row, other, metric):
+            return None
+        return difference(
+            self.values(row, metric), self.values(other, metric), self._scores(row, metric), self._scores(other, metric)
+        )
+
+    def _has_same_examples(self, row: str, other: str, metric: str) -> bool:
+        """Whether a metric of two rows is measured on the same examples; else their difference is one of these, too."""
+        runs = [run for name in (row, other) for run in self.runs.get(name, {}).values()]
+        return all(examples_of(run, metric) == examples_of(runs[0], metric) for run in runs)
+
+    def _scores(self, row: str, metric: str) -> dict[int, Scores]:
+        """The scores of a row's examples by seed, where the metric is their mean."""
         scores = {}
         for seed in self.runs.get(row, {}):
             path = self.folder / row / f"seed-{seed}.npz"

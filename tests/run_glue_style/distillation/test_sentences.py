@@ -43,6 +43,14 @@ def test_pairs_come_sentence_after_sentence(tmp_path: Path) -> None:
     assert found.at(np.array([1])) == [["two", "zwei"]]
 
 
+def test_a_pair_with_a_sentence_that_is_held_out_is_not_trained_on(tmp_path: Path) -> None:
+    found = sentences(write(tmp_path / "a.tsv", ["p\th", *(f"p{n // 3}\th{n}" for n in range(90))]), ("p", "h"))
+    train, held_out = found.hold_out(8)
+    premises = np.arange(90) // 3
+    assert len(held_out) == 8
+    assert set(premises[train]) == set(range(30)) - set(premises[held_out])
+
+
 def test_too_few_sentences_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"validation_sentences 2 leaves nothing to train on: .* has 3 distinct"):
         sentences(write(tmp_path / "a.txt", ["a", "b", "c", "c"])).hold_out(2)

@@ -19,12 +19,21 @@ def write_run(path: Path, shares: list[list[float]] | None) -> str:
 def test_runs_become_a_picture_twice(tmp_path: Path) -> None:
     runs = [
         write_run(tmp_path / "base" / "seed-0.json.gz", [[1.0, 0.9], [1.0, 0.7]]),
-        write_run(tmp_path / "static" / "seed-0.json.gz", [[0.8], [0.6]]),
+        write_run(tmp_path / "rate=0.5" / "seed-0.json.gz", [[0.8], [0.6]]),
     ]
     main([*runs, "--output", str(tmp_path / "entropy" / "plot")])
     assert {path.name for path in (tmp_path / "entropy").iterdir()} == {"plot.png", "plot.svg"}
     svg = (tmp_path / "entropy" / "plot.svg").read_text("utf-8")
-    assert all(f"<!-- {text} -->" in svg for text in ("base/seed-0", "static/seed-0", "iteration 2", "update"))
+    assert all(f"<!-- {text} -->" in svg for text in ("base/seed-0", "rate=0.5/seed-0", "iteration 2", "update"))
+
+
+def test_runs_of_one_name_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for study in ("a", "b"):
+        (tmp_path / study).mkdir()
+    runs = [write_run(tmp_path / study / "base" / "seed-0.json.gz", [[0.8]]) for study in ("a", "b")]
+    with pytest.raises(SystemExit, match="2"):
+        main([*runs, "--output", str(tmp_path / "plot")])
+    assert "Two of the runs have one name" in capsys.readouterr().err
 
 
 def test_a_run_that_recorded_nothing_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -120,12 +120,6 @@ def test_json_has_the_same_figures() -> None:
     [
         (results("vsam-fnc1", 0, 0.6), "runs of 'vsam-fnc1', which is no setting of the table 'snli'"),
         (
-            results("dsa-single-snli", 1, 0.6, recipe={"num_train_epochs": 5.0, "max_train_steps": None}),
-            "dsa-single-snli with the seeds 0 and 1 differ in their recipe",
-        ),
-        (results("dsa-single-snli", 1, 0.6, mixed_precision="bf16"), "differ in their mixed_precision"),
-        (results("dsa-single-snli", 1, 0.6, vectors="other.zip"), "differ in their vectors"),
-        (
             results("static-cnn-snli", 0, 0.6, data={"train": {"examples": 9000, "sha256": "c"}}),
             "dsa-single-snli and static-cnn-snli have different data",
         ),

@@ -32,16 +32,25 @@ def draw(path: Path, name: str, runs: dict[str, list[float]]) -> None:
 
 
 def test_picture_has_a_panel_for_each_column_with_both(tmp_path: Path, drawn: list[Figure]) -> None:
-    draw(tmp_path / "fnc1.png", "fnc1", {"vsam-fnc1": [0.8, 0.82]})
+    draw(tmp_path / "fnc1", "fnc1", {"vsam-fnc1": [0.8, 0.82]})
     titles = [panel.get_title() for panel in drawn[0].axes]
     assert titles == ["accuracy", "agree recall", "disagree recall", "discuss recall", "unrelated recall"]
-    draw(tmp_path / "sst.png", "sst", {"dsa-single-sst5": [0.4]})
+    draw(tmp_path / "sst", "sst", {"dsa-single-sst5": [0.4]})
     assert [panel.get_title() for panel in drawn[-1].axes] == ["SST-5 accuracy"]
     assert (tmp_path / "sst.png").read_bytes().startswith(b"\x89PNG")
+    draw(tmp_path / "dsa-0.5", "sst", {"dsa-single-sst5": [0.4]})
+    assert (tmp_path / "dsa-0.5.svg").is_file()
+
+
+def test_without_a_figure_to_compare_there_is_no_picture(tmp_path: Path) -> None:
+    run = results("dsa-single-snli", 0, 0.6)
+    del run["metrics"]["test"]
+    draw_comparison(Comparison(read_published("snli"), {"dsa-single-snli": [run]}, quick=False), tmp_path / "snli")
+    assert not list(tmp_path.iterdir())
 
 
 def test_marks_stand_at_their_figures(tmp_path: Path, drawn: list[Figure]) -> None:
-    draw(tmp_path / "snli.png", "snli", {"static-cnn-snli": [0.6, 0.62, 0.64], "bilstm-structured-5-snli": [0.5]})
+    draw(tmp_path / "snli", "snli", {"static-cnn-snli": [0.6, 0.62, 0.64], "bilstm-structured-5-snli": [0.5]})
     systems = read_published("snli").systems
     (panel,) = drawn[0].axes
     assert [label.get_text() for label in panel.get_yticklabels()] == list(systems)

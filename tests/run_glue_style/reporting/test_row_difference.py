@@ -15,6 +15,7 @@ def test_only_common_seeds_are_paired(tmp_path: Path, capsys: pytest.CaptureFixt
     for row, accuracies in (("a", first), ("b", second)):
         for seed, accuracy in enumerate(accuracies):
             write_results(tmp_path, row, seed, accuracy)
+    write_results(tmp_path, "d", 0, 0.6, data={"test": {"examples": 9, "sha256": "c"}})
     (tmp_path / "hops").mkdir()
     (tmp_path / "hops" / "overlap.json").write_text("{}", encoding="utf-8")  # of a study
     main([str(tmp_path), "a", "b", "--metric", "test.accuracy"])
@@ -25,6 +26,7 @@ def test_only_common_seeds_are_paired(tmp_path: Path, capsys: pytest.CaptureFixt
     for words, message in (
         (("a", "c"), "has no row 'c'"),
         (("a", "b", "--metric", "accuracy"), "no metric 'accuracy'"),
+        (("a", "d"), "a and d were measured on other examples"),
     ):
         with pytest.raises(SystemExit, match="2"):
             main([str(tmp_path), *words])

@@ -16,9 +16,9 @@ def test_rows_are_sorted_by_validation_accuracy_with_their_spread(tmp_path: Path
     for seed, accuracy in enumerate((0.61, 0.62, 0.63)):
         write_results(tmp_path, "dynamic", seed, accuracy)
     header, _, first, second = as_markdown(read_rows(tmp_path)).splitlines()
-    assert header == "| row | seeds | validation accuracy | test accuracy | parameters | epochs | minutes |"
-    assert first == "| dynamic | 3 | 62.00 ± 1.00 | 61.00 ± 1.00 | 2,078,703 | 6 | 1.5 |"
-    assert second == "| static | 1 | 60.00 | 59.00 | 2,078,703 | 6 | 1.5 |"
+    assert header == "| row | seeds | validation accuracy | test accuracy | parameters | updates | minutes |"
+    assert first == "| dynamic | 3 | 62.00 ± 1.00 | 61.00 ± 1.00 | 2,078,703 | 1,200 | 1.5 |"
+    assert second == "| static | 1 | 60.00 | 59.00 | 2,078,703 | 1,200 | 1.5 |"
 
 
 def test_the_command_writes_the_table(tmp_path: Path) -> None:
@@ -59,6 +59,8 @@ def test_runs_that_do_not_fit_into_one_table_are_a_mistake(tmp_path: Path, capsy
     write_results(tmp_path, "dynamic", 0, 0.61)
     write_results(tmp_path, "static", 0, 0.60, metrics={"validation": {"loss": 0.5}, "test": {"accuracy": 0.6}})
     refused("A run of the row 'static' has no accuracy on 'validation', and others have one.")
+    write_results(tmp_path, "static", 0, 0.60, data={"test": {"examples": 9, "sha256": "c"}})
+    refused("The rows 'dynamic' and 'static' have other examples in 'test': put them apart.")
     write_results(tmp_path, "static", 0, 0.60, processes=1)
     write_results(tmp_path, "static", 1, 0.60, processes=4)
     refused("The runs of the row 'static' with the seeds 0 and 1 differ in their processes, so they have no mean")

@@ -46,6 +46,17 @@ def test_the_command_tells_fresh_models_from_trained_ones(tmp_path: Path, capsys
     assert {path.name for path in (tmp_path / "out").iterdir()} == {"entropy.json", "plot.png", "plot.svg", "table.md"}
 
 
+def test_a_pooling_without_routing_has_no_scale_and_one_without_attention_is_refused(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    words = ["--sentences", "20", "--seeds", "1", "--output_dir", str(tmp_path / "out"), "--setting"]
+    assert main([*words, "mean-fnc1"]) == 0
+    content = json.loads((tmp_path / "out" / "entropy.json").read_text("utf-8"))
+    assert [system["name"] for system in content["systems"]] == ["mean-fnc1, fresh"]
+    assert main([*words, "bilstm-sst2"]) == 2
+    assert "Pooling 'last' has no attention over the tokens" in caplog.messages[-1]
+
+
 @pytest.mark.parametrize("options", [["--seeds", "0"], ["--sentences", "-5"], ["--routing_scale", "nan"]])
 def test_a_number_that_measures_nothing_is_refused(
     options: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -33,5 +33,3 @@ def test_weights_are_chosen_behind_the_share_of_soft_attention(tmp_path: Path, b
 def test_a_run_without_hard_attention_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"none of the 21 updates, .* first 21 \(soft_attention_steps\): give"):
         small_trainer(tmp_path, config=REINFORCED | {"soft_attention_steps": 21})
-    with pytest.raises(ValueError, match="is for pooling 'reinforced': leave it out"):
-        small_trainer(tmp_path, soft_attention_ratio=0.5)
