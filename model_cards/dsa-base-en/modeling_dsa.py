@@ -68,6 +68,8 @@ class DSAModelOutput(ModelOutput):
             mean. Each (batch, heads, tokens)
         attentions_std: When attentions are asked for and there are several samples: their standard deviation over
             these. (batch, heads, tokens)
+        shortcut_attention: When attentions are asked for, with `config.word_shortcut`: how much of each word goes past
+            encoder and pooling. Over the tokens of one sentence it sums to 1. (batch, tokens)
         kl: KL(q || p) of all latent variables of an example, in training with labels, for variational attention.
             (batch,)
         kl_weight: The factor of `kl` in the loss at this point of the training. ()
@@ -87,6 +89,7 @@ class DSAModelOutput(ModelOutput):
     hidden_states: tuple[Tensor, ...] | None = None
     attentions: tuple[Tensor, ...] | None = None
     attentions_std: Tensor | None = None
+    shortcut_attention: Tensor | None = None
     kl: Tensor | None = None
     kl_weight: Tensor | None = None
     attention_penalty: Tensor | None = None
@@ -108,6 +111,7 @@ class DSAClassifierOutput(ModelOutput):
         hidden_states: As in [`DSAModelOutput`].
         attentions: As in [`DSAModelOutput`].
         attentions_std: As in [`DSAModelOutput`].
+        shortcut_attention: As in [`DSAModelOutput`].
         probabilities_std: Standard deviation of the classes' probabilities over several samples. (batch, num_labels)
         reconstruction_loss: Where `loss` may have other terms: its first, -log p(y | z), the mean over examples
             and samples. ()
@@ -121,6 +125,7 @@ class DSAClassifierOutput(ModelOutput):
     hidden_states: tuple[Tensor, ...] | None = None
     attentions: tuple[Tensor, ...] | None = None
     attentions_std: Tensor | None = None
+    shortcut_attention: Tensor | None = None
     probabilities_std: Tensor | None = None
     reconstruction_loss: Tensor | None = None
     kl: Tensor | None = None
@@ -404,17 +409,20 @@ class DSAModel(DSAPreTrainedModel):
             states: list[Tensor] = []
         else:
             encoded, states = self._encode(input_ids, inputs_embeds, index, packing, output_hidden_states)
-            shortcut = None if self.shortcut is None else self.shortcut(states[0], packing)  # (U, width)
+            shortcut = None if self.shortcut is None else self.shortcut(states[0], packing)  # (U, width), (1, N)
         if self.config.normalize_tokens:
             encoded = self._normalize(encoded)
         pooled = self.pooling(encoded, packing, labels)
-        samples = self._sentence_vectors(pooled, shortcut, packing)  # (samples, batch, 1 or 2, width)
+        added = None if shortcut is None else shortcut[0]
+        samples = self._sentence_vectors(pooled, added, packing)  # (samples, batch, 1 or 2, width)
 
         last_hidden_state = packing.unpack_tokens(encoded) if output_tokens else None
         hidden_states = None
         if output_hidden_states:
             hidden_states = tuple(packing.unpack_tokens(hidden) for hidden in (*states, encoded))
         outputs = _lay_out(pooled, samples, last_hidden_state, hidden_states, output_attentions)
+        if output_attentions and shortcut is not None:
+            outputs.shortcut_attention = _unpack_weights(shortcut[1], packing).squeeze(1)
         if output_weight_vectors:
             outputs.weight_vectors = self._weight_vectors(encoded, pooled)
         return outputs
@@ -459,8 +467,8 @@ class DSAModel(DSAPreTrainedModel):
         needs_encoder = inputs_embeds is not None or output_hidden_states or torch.is_grad_enabled()
         return self.folded is not None and not needs_encoder and not torch.compiler.is_compiling()
 
-    def _look_up(self, ids: Tensor, packing: Packing) -> tuple[Tensor, Tensor | None]:
-        """Ids of packed tokens (N,) -> encoded tokens (N, d_c) and what the shortcut adds to the vectors, (U, width)"""
+    def _look_up(self, ids: Tensor, packing: Packing) -> tuple[Tensor, tuple[Tensor, Tensor] | None]:
+        """Ids of packed tokens (N,) -> encoded tokens (N, d_c) and what the shortcut gives, (U, width) and (1, N)"""
         encoded = cast(FoldedDenseCNN, self.folded)(ids, packing)
         if self.shortcut is None:
             return encoded, None
@@ -743,6 +751,7 @@ class DSAForSequenceClassification(DSAPreTrainedModel):
             hidden_states=outputs.hidden_states,
             attentions=outputs.attentions,
             attentions_std=outputs.attentions_std,
+            shortcut_attention=outputs.shortcut_attention,
             probabilities_std=probabilities_std,
             reconstruction_loss=reconstruction_loss,
             kl=outputs.kl,

@@ -28,11 +28,10 @@ class WordShortcut(nn.Module):
         init.zeros_(self.score)
         init.eye_(self.projection.weight)
 
-    def forward(self, tokens: Tensor, packing: Packing) -> Tensor:
-        """Word vectors (N, d_0) -> (U, out_size); an empty sentence gives 0."""
+    def forward(self, tokens: Tensor, packing: Packing) -> tuple[Tensor, Tensor]:
+        """Word vectors (N, d_0) -> what is added, (U, out_size), 0 to an empty sentence, and the weights a, (1, N)."""
         weights = packing.softmax(at_least_float32(tokens @ self.score)[None])  # (1, N)
-        added: Tensor = self.projection(sum_tokens(weights, tokens, packing))
-        return added
+        return self.projection(sum_tokens(weights, tokens, packing)), weights
 
 
 class FoldedShortcut(nn.Module):
@@ -48,7 +47,8 @@ class FoldedShortcut(nn.Module):
         self.register_buffer("scores", at_least_float32(table @ shortcut.score), persistent=False)  # (V,)
         self.register_buffer("images", shortcut.projection(table), persistent=False)  # (V, out_size)
 
-    def forward(self, ids: Tensor, packing: Packing) -> Tensor:
-        """Ids of packed tokens (N,) -> (U, out_size)"""
-        weights = packing.softmax(self.scores.index_select(0, ids)[None])[0].to(self.images.dtype)  # (N,)
-        return F.embedding_bag(ids, self.images, packing.offsets, mode="sum", per_sample_weights=weights)
+    def forward(self, ids: Tensor, packing: Packing) -> tuple[Tensor, Tensor]:
+        """Ids of packed tokens (N,) -> what is added, (U, out_size), and the weights, (1, N)."""
+        weights = packing.softmax(self.scores.index_select(0, ids)[None])  # (1, N)
+        of_images = weights[0].to(self.images.dtype)  # (N,)
+        return F.embedding_bag(ids, self.images, packing.offsets, mode="sum", per_sample_weights=of_images), weights

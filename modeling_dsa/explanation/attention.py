@@ -17,6 +17,7 @@ from .words import find_words
 
 Weights: TypeAlias = npt.NDArray[np.float32]
 
+SHORTCUT = "shortcut"  # what the row of the words' own weights is called
 UNKNOWN_MARK, UNKNOWN = "*", "not in the vocabulary"  # behind a word's weight, and what it means
 
 
@@ -34,6 +35,7 @@ class TextAttention:
         left_out: How many tokens stand behind `config.max_sentence_tokens`.
         samples: The weights of the last iteration under samples of a variational model's latent variable; 0 samples
             where none were asked for. (samples, heads, words)
+        shortcut: With `config.word_shortcut`: how much of each word goes past encoder and pooling. (words,)
     """
 
     text: str
@@ -42,6 +44,7 @@ class TextAttention:
     weights: Weights
     left_out: int
     samples: Weights
+    shortcut: Weights | None = None
 
     @property
     def words(self) -> list[str]:
@@ -52,18 +55,29 @@ class TextAttention:
         """Where the model looks in one iteration: all heads together, where there are several, and each of them.
 
         Together the heads have their sum divided by their number, so that it sums to one like the rest (Lin et al.
-        2017, Section 4.4). Heads that all look alike, as in the first routing iteration, have one row.
+        2017, Section 4.4). Heads that all look alike, as in the first routing iteration, have one row. What goes past
+        encoder and pooling, and so past all iterations, is the last row.
 
         Args:
             iteration: Counted from 0.
         """
+        past = []
+        if self.shortcut is not None:  # which no sample changes
+            spread = np.zeros_like(self.shortcut) if len(self.samples) > 1 else None
+            past.append(AttentionRow(SHORTCUT, self.shortcut, spread))
         heads = self.weights[iteration]  # (heads, words)
         if len(heads) == 1:
-            return [self.row(iteration, 0)]
+            return [self.row(iteration, 0), *past]
         together = AttentionRow("all heads", heads.mean(0), _spread(self.samples.mean(1)))
         if (heads == heads[0]).all():
-            return [together]
-        return [together, *(self.row(iteration, head) for head in range(len(heads)))]
+            return [together, *past]
+        return [together, *(self.row(iteration, head) for head in range(len(heads))), *past]
+
+    @property
+    def largest(self) -> float:
+        """The largest weight of all rows."""
+        past = 0.0 if self.shortcut is None else float(self.shortcut.max(initial=0.0))
+        return max(float(self.weights.max(initial=0.0)), past)
 
     def row(self, iteration: int, head: int) -> "AttentionRow":
         """Where one head looks.
@@ -153,6 +167,8 @@ def read_attention(
     tokens = inputs["input_ids"].shape[1]
     weights = _as_array(outputs.attentions, tokens)  # (iterations, heads, tokens)
     weight_samples = _as_array(sampled, tokens) if sampled else weights[:0]  # (samples, heads, tokens)
+    past = outputs.get("shortcut_attention")
+    shortcut = None if past is None else _as_array([past[:, None]], tokens)[0, 0]  # (tokens,)
     attentions = [
         TextAttention(
             part.text,
@@ -161,6 +177,7 @@ def read_attention(
             sum_pieces(weights, part.tokens),
             part.left_out,
             sum_pieces(weight_samples, part.tokens),
+            None if shortcut is None else sum_pieces(shortcut, part.tokens),
         )
         for part in found
     ]

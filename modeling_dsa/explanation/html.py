@@ -213,7 +213,7 @@ def _legend(texts: Mapping[str, TextAttention], largest: float) -> str:
 
 
 def _largest(texts: Mapping[str, TextAttention]) -> float:
-    return max(float(text.weights.max()) for text in texts.values())
+    return max(text.largest for text in texts.values())
 
 
 def _iterations(texts: Mapping[str, TextAttention]) -> int:

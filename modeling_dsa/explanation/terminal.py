@@ -27,7 +27,7 @@ def explanation_renderable(texts: Mapping[str, TextAttention], scores: Scores | 
     parts: list[RenderableType] = []
     if scores is not None:
         parts += [Text(f"{_printable(label)} {value}") for label, value in scores.shown()]
-    largest = max(float(text.weights.max()) for text in texts.values())
+    largest = max(text.largest for text in texts.values())
     count = len(next(iter(texts.values())).weights)
     for iteration in range(count):
         of = f", routing iteration {iteration + 1} of {count}" if count > 1 else ""

@@ -181,12 +181,11 @@ class RectangleWordShortcut(nn.Module):
         self.score = nn.Parameter(shortcut.score.detach()[None])  # (1, d_0)
         self.projection: nn.Linear = shortcut.projection
 
-    def forward(self, tokens: Tensor, packing: RectanglePacking) -> Tensor:
-        """Word vectors (N, d_0) -> (U, out_size)"""
+    def forward(self, tokens: Tensor, packing: RectanglePacking) -> tuple[Tensor, Tensor]:
+        """Word vectors (N, d_0) -> what is added, (U, out_size), and the weights as rectangles, (U, 1, longest)."""
         scores = packing.lay_out(F.linear(tokens, self.score)).transpose(1, 2)  # (U, 1, longest)
         weights = scores.masked_fill(~packing.inside[:, None], NEVER).softmax(2)
-        added: Tensor = self.projection((weights @ packing.lay_out(tokens))[:, 0])
-        return added
+        return self.projection((weights @ packing.lay_out(tokens))[:, 0]), weights
 
 
 # A class that is not here is exported as it is.

@@ -40,11 +40,12 @@ def classifier(**changes: Any) -> DSAForNLI:
 
 
 def predict(model: DSAForSequenceClassification, rows: Any = ROWS, left: int = 0) -> tuple[Tensor, Tensor]:
-    """Logits, and the attention after the last iteration."""
+    """Logits, and the attention after the last iteration, with that of the shortcut behind it."""
     ids, mask = pad_rows(rows, left=left, right=2)
     with torch.no_grad():
         outputs = model(ids, attention_mask=mask, output_attentions=True)
-    return outputs.logits, outputs.attentions[-1]
+    past = [] if outputs.shortcut_attention is None else [outputs.shortcut_attention[:, None]]
+    return outputs.logits, torch.cat([outputs.attentions[-1], *past], dim=1)
 
 
 @pytest.mark.parametrize("changes", CASES.values(), ids=CASES.keys())

@@ -147,6 +147,9 @@ def test_the_model_equals_the_paper_token_by_token(changes: dict[str, Any]) -> N
                 rows = torch.stack([torch.stack(head) for head in heads])
                 tolerance = 1e-7 if config.pooling == "max" else 1e-10  # max's shares are float32
                 torch.testing.assert_close(attention[row, :, span].double(), rows, rtol=0, atol=tolerance)
+            if config.word_shortcut:
+                a = torch.stack(reference.softmax([weights["shortcut.score"] @ table[token] for token in tokens]))
+                torch.testing.assert_close(outputs.shortcut_attention[row, span], a, rtol=0, atol=1e-10)
         if penalties:
             torch.testing.assert_close(outputs.attention_penalty[row], sum(penalties), rtol=0, atol=1e-10)
         logits = reference.classify(weights, config, *vectors, ids=pair)

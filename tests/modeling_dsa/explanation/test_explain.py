@@ -80,6 +80,19 @@ def test_a_sentence_has_the_models_own_attention(kind: str) -> None:
         assert explanation.scores is None
 
 
+def test_what_goes_past_the_encoder_is_the_last_row() -> None:
+    model, tokenizer = attentive(projection_size=5, word_shortcut=True)
+    explanation = explained((model, tokenizer), "A man is asleep.", "Two dogs run")
+    batch = tokenizer("A man is asleep.", "Two dogs run", return_tensors="pt")
+    expected = model.eval()(**batch, output_attentions=True).shortcut_attention[0].detach()  # (5 + separator + 3,)
+    for text, weights in zip(explanation.texts.values(), (expected[:5], expected[6:]), strict=True):
+        for iteration in range(2):
+            *_, row = text.rows(iteration)
+            assert row.name == "shortcut"
+            np.testing.assert_array_equal(row.weights, weights)
+    assert [sentence.names[-1] for sentence in drawn_sentences(explanation.texts)] == ["shortcut", "shortcut"]
+
+
 def test_a_pair_has_the_models_own_attention_side_by_side() -> None:
     model, tokenizer = attentive(id2label={0: "yes", 1: "no", 2: "perhaps"})
     explanation = explained((model, tokenizer), "A man is asleep.", "Two dogs run")
