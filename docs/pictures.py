@@ -25,10 +25,10 @@ sys.path[:0] = [
     str(ROOT / "model_cards" / "space"),
 ]
 
+from browser import chromium, take_picture  # noqa: E402
 from lib.records import Record, draw_record, read_record  # noqa: E402
 from lib.space import running_space  # noqa: E402
 from matplotlib.figure import Figure  # noqa: E402
-from space_browser import chromium, take_picture  # noqa: E402
 from widget_page import build_widget, served  # noqa: E402
 
 from modeling_dsa.cli.main import main as dsa  # noqa: E402

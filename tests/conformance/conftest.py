@@ -18,8 +18,20 @@ FOREIGN = re.compile(
 OF_THE_LOADER, ONCE = "test_bc_torch_dtype", "DynamicSelfAttentionTest"
 
 
+def _leaves_out(config: pytest.Config) -> bool:
+    """Whether none of these tests is wanted, all of which are slow."""
+    return bool(config.getoption("markexpr") == "not slow")
+
+
+def pytest_ignore_collect(config: pytest.Config) -> bool | None:
+    """Nine classes of tests take a while to collect."""
+    return True if _leaves_out(config) else None
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Where the tests cannot be had, test_conformance.py is skipped, but not in CI."""
+    if _leaves_out(config):
+        return
     try:
         package = transformers_sources.fetch(config.rootpath / ".cache")
     except ConnectionError as error:

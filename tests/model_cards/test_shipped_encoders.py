@@ -1,4 +1,4 @@
-"""The distilled encoders in model_cards: small, complete, and the same to all who read them."""
+"""The distilled encoders in model_cards: the same to all who read them."""
 
 from pathlib import Path
 
@@ -11,22 +11,15 @@ from transformers import AutoModel, AutoTokenizer
 from modeling_dsa import SentenceEncoder
 
 CARDS = Path(__file__).parents[2] / "model_cards"
-ENCODERS = {"dsa-base-en": (384, 45_000_000), "dsa-mini-en": (128, 12_000_000)}
+ENCODERS = {"dsa-base-en": 384, "dsa-mini-en": 128}
 TEXTS = ("A man is playing a guitar.", "Somebody makes music.", "Interest rates fell by half a point in May.")
-
-
-@pytest.mark.parametrize("name", ENCODERS)
-def test_it_is_small_and_complete(name: str) -> None:
-    files = {path.name: path.stat().st_size for path in (CARDS / name).iterdir()}
-    assert sum(files.values()) <= ENCODERS[name][1]
-    assert {"README.md", "all_results.json", "config.json", "model.safetensors", "modules.json"} <= files.keys()
 
 
 @pytest.mark.parametrize("name", ENCODERS)
 def test_its_readers_agree_and_compute_in_float32(name: str) -> None:
     folder = str(CARDS / name)
     vectors = SentenceEncoder.from_pretrained(folder).encode(TEXTS)
-    assert vectors.shape == (3, ENCODERS[name][0])
+    assert vectors.shape == (3, ENCODERS[name])
     model, tokenizer = AutoModel.from_pretrained(folder).eval(), AutoTokenizer.from_pretrained(folder)
     assert model.dtype == torch.float32
     with torch.no_grad():

@@ -20,6 +20,7 @@ import httpx
 import numpy as np
 import pytest
 import torch
+from browser import ROOT, chromium, needs_chromium
 from huggingface_hub import RepoCard, SpaceCardData
 from lib.space import running_space
 from page import MOST_WAITING
@@ -39,7 +40,6 @@ from sentence_transformers import SentenceTransformer
 from small_models import randomize
 from small_repositories import NLI_LABELS
 from small_runs import SMALL_SIZES, small_tokenizer
-from space_browser import CHROMIUM, ROOT, chromium
 from table import LARGEST_FILE
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
@@ -51,8 +51,6 @@ PREMISE, HYPOTHESIS = "A man is playing a guitar.", "A man sleeps"
 WORDS = {"Premise": ["A", "man", "is", "playing", "a", "guitar", "."], "Hypothesis": ["A", "man", "sleeps"]}
 SEVERAL: dict[str, Any] = {"num_attention_heads": 3, "routing_iterations": 3, "id2label": FEELINGS}
 ROUNDED = 5.1e-4  # the page shows tenths of a percent
-
-needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="there is no program `chromium` to open the page with")
 
 
 def make_model(folder: Path, **config: Any) -> Path:

@@ -17,9 +17,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow.parquet as pq
 import pytest
+from browser import ROOT, chromium, needs_chromium
 from playwright.sync_api import Browser, Page, expect
 from small_encoders import save_encoder
-from space_browser import CHROMIUM, ROOT, chromium
 from tokenizers import Tokenizer
 from transformers import AutoConfig, AutoTokenizer
 from widget_page import SOURCES, NotBuiltError, build_widget, served
@@ -34,8 +34,6 @@ from modeling_dsa.text.word_rules import whole_word_pattern
 from run_glue_style.sample import SAMPLE_FILES
 
 pytestmark = pytest.mark.slow
-needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="there is no program `chromium` to open the page with")
-
 SAME = 2e-3  # where another processor rounds a number to the next of 256
 PATIENCE = 120_000  # milliseconds; a page alone on the machine needs a hundredth
 PAIRS = [

@@ -378,12 +378,6 @@ def test_shards_make_a_complete_folder(kind: type[nn.Module], tmp_path: Path) ->
         assert torch.equal(loaded.state_dict()[name], value), name
 
 
-@all_systems
-def test_loading_can_save_memory(saved: tuple[DSAForNLI, Path]) -> None:
-    model, folder = saved
-    assert_same(model, DSAForNLI.from_pretrained(folder, low_cpu_mem_usage=True))
-
-
 # Other classes
 
 

@@ -18,7 +18,6 @@ from torch.func import functional_call
 
 from modeling_dsa import DSAConfig
 from modeling_dsa.poolings_dsa import POOLINGS, DynamicSelfAttention, StructuredSelfAttention, dynamic_routing
-from modeling_dsa.systems_dsa import Pooling
 
 LENGTHS = [4, 0, 1, 6, 2]
 CASES: dict[str, dict[str, Any]] = {
@@ -226,38 +225,6 @@ def test_routing_agrees_with_pytorch_wrapper(outside_encoder: type[nn.Module], i
     our_gradient = torch.autograd.grad(our_vectors, tokens, direction)
     their_gradient = torch.autograd.grad(their_vectors, tokens, direction)
     torch.testing.assert_close(our_gradient, their_gradient, rtol=0, atol=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("kind", "changes"),
-    [
-        *(
-            (DynamicSelfAttention, {"num_attention_heads": m, "routing_iterations": r})
-            for m in (1, 8)
-            for r in range(1, 6)
-        ),
-        *(
-            (POOLINGS[changes["pooling"]], changes)
-            for name, changes in POOLING_CASES.items()
-            if name not in WITHOUT_WEIGHTS
-        ),
-    ],
-)
-def test_weights_sum_to_one_over_each_sentence_and_an_empty_one_is_zero(
-    kind: type[Pooling], changes: dict[str, Any]
-) -> None:
-    config = small_config(**changes)
-    packing = packing_of(LENGTHS)
-    pooled = randomize(kind(config, 5)).eval()(torch.randn(sum(LENGTHS), 5), packing)
-    (vectors,), attentions = pooled.vectors, pooled.attentions
-    assert vectors.shape == (len(LENGTHS), config.sentence_embedding_size)
-    assert torch.all(vectors[1] == 0)
-    assert len(attentions) == changes.get("routing_iterations", 1)
-    for weights in attentions:
-        assert weights.shape == (config.num_attention_heads, sum(LENGTHS))
-        sums = weights.new_zeros(weights.shape[0], len(LENGTHS)).index_add(1, packing.sentence_of_token, weights)
-        expected = torch.tensor([1.0, 0.0, 1.0, 1.0, 1.0]).expand_as(sums)
-        torch.testing.assert_close(sums, expected)
 
 
 # Weights by position differ over equal tokens, and so does what tokens know of those before them.

@@ -1,8 +1,6 @@
 """`dsa init` from outside: the folders it writes and every mistake it refuses."""
 
-import os
 import re
-import sysconfig
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,9 +20,6 @@ from modeling_dsa.repository_dsa import automatic_classes
 from modeling_dsa.shipped.settings import setting_folder
 from modeling_dsa.text.tokenization import WordTokenizer
 from run_glue_style.tasks.nli import LABEL_NAMES
-
-DSA = Path(sysconfig.get_path("scripts")) / "dsa"
-ENVIRONMENT = os.environ | {"HF_HUB_OFFLINE": "1"}
 
 
 class Made(NamedTuple):

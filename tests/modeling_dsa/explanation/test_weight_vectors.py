@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from browser import chromium, needs_chromium
 from matplotlib.image import imread
 from playwright.sync_api import expect
 from small_models import randomize, small_config
-from space_browser import CHROMIUM, chromium
 
 from modeling_dsa import DSAForNLI, DSAModel
 from modeling_dsa.explanation.labelled_sentences import Sentences, read_sentences
@@ -124,7 +124,7 @@ def test_long_and_foreign_labels_leave_a_picture_its_shape(tmp_path: Path, caplo
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(CHROMIUM is None, reason="there is no program `chromium` to open the page with")
+@needs_chromium
 def test_the_page_says_whose_each_vector_is(tmp_path: Path) -> None:
     found = projection(["yes", "no", "yes", "no", "yes", "no"])
     write_projection(found, "my model", tmp_path / "a.html")

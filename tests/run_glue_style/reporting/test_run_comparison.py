@@ -1,4 +1,4 @@
-"""The curves of compared runs; tests/run_glue_style/test_compare.py has their table."""
+"""The curves of compared runs; tests/run_glue_style/reporting/test_compare_verb.py has their table."""
 
 from pathlib import Path
 

@@ -75,6 +75,11 @@ def free_port() -> int:
     return port
 
 
+def is_free(port: int) -> bool:
+    with socket.socket() as tried:
+        return tried.connect_ex(("127.0.0.1", port)) != 0
+
+
 def start_nodes(environment: dict[str, str], script: list[str]) -> list[Process]:
     """A launcher for each of two nodes, by the launch file for several nodes."""
     file = CONFIGURATION / "accelerate" / "several_nodes.yaml"
@@ -143,8 +148,8 @@ def slurm(environment: dict[str, str], folder: Path) -> dict[str, str]:
     for name, text in (("srun", SRUN), ("scontrol", "#!/bin/sh\necho 127.0.0.1\necho 127.0.0.2\n")):
         (folder / name).write_text(text)
         (folder / name).chmod(0o755)
-    port = next(port for port in iter(free_port, None) if port < 40000)  # the job's own choice
-    job = {"SLURM_JOB_NUM_NODES": "2", "SLURM_JOB_NODELIST": "node[1-2]", "SLURM_JOB_ID": str(port - 20000)}
+    number = next(number for number in range(os.getpid() % 10000, 20000) if is_free(20000 + number))  # gives the port
+    job = {"SLURM_JOB_NUM_NODES": "2", "SLURM_JOB_NODELIST": "node[1-2]", "SLURM_JOB_ID": str(number)}
     return environment | job | {"PATH": os.pathsep.join([str(folder), environment["PATH"]])}
 
 

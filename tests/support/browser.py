@@ -1,14 +1,16 @@
-"""The Space in a real browser: opens headless Chromium, and takes the picture of the page."""
+"""A real browser for the pages of this package: headless Chromium, and the picture of the demo."""
 
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
 from playwright.sync_api import Browser, sync_playwright
 
 ROOT = Path(__file__).parents[2]
 CHROMIUM = shutil.which("chromium")
+needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="there is no program `chromium` to open the page with")
 _QUIET = (
     "--headless",
     "--no-sandbox",
