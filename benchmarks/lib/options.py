@@ -6,6 +6,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from modeling_dsa.files import command_line
+
 
 def at_least(minimum: int) -> Callable[[str], int]:
     """An argparse type: a whole number that is no smaller."""
@@ -30,7 +32,7 @@ def make_parser(
         quick: What `--quick` does.
         threads: Whether the script computes with torch, and so has `--threads`.
     """
-    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_line.make_parser(description)
     parser.add_argument(
         "--rounds", type=at_least(1), default=rounds, help=f"{meaning_of_rounds} (default: %(default)s)"
     )

@@ -1,6 +1,5 @@
 """Where sentences in bulk come from: files and data sets of the Hub, read one after another."""
 
-import difflib
 import re
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -11,6 +10,7 @@ from typing import Any
 
 from modeling_dsa.files.columns import find_text_columns
 from modeling_dsa.files.hashing import file_hash, require_hash
+from modeling_dsa.files.messages import it_has
 from modeling_dsa.files.optional_packages import optional_packages
 from modeling_dsa.files.remote_paths import AnyPath, parse_path
 from modeling_dsa.files.tables import Table, file_table
@@ -24,7 +24,7 @@ from modeling_dsa.files.text_files import (
     read_lines,
     read_rows,
     read_standard_input,
-    shown_columns,
+    require_column,
 )
 
 COLUMN = "text"
@@ -153,7 +153,7 @@ def _open_data_set(name: str, column: str | None, split: str | None) -> Sentence
         raise ValueError(f"{name} has the splits {', '.join(splits)}: say with --split which to read.")
     chosen_split = split or next(iter(splits))
     if chosen_split not in splits:
-        raise ValueError(f"{name} has no split {chosen_split!r}{_suggest(chosen_split, list(splits))}")
+        raise ValueError(f"{name} has no split {chosen_split!r}: {it_has(chosen_split, splits)}")
     rows = splits[chosen_split]
     column = _choose_column(Table(name, lambda _: ((name, row) for row in rows)), column)
     chosen = rows.select_columns([column])
@@ -198,12 +198,6 @@ def _choose_column(table: Table, column: str | None) -> str:
     if column is None:
         return next(iter(find_text_columns(table, pairs=False)), COLUMN)
     first = next(table.read(None), None)
-    if first is not None and column not in first[1]:
-        raise ValueError(f"{table.name} has no column {column!r}{_suggest(column, list(first[1]))}")
+    if first is not None:
+        require_column(table.name, column, first[1])
     return column
-
-
-def _suggest(name: str, names: Sequence[str]) -> str:
-    near = difflib.get_close_matches(name, names, n=1)
-    found = shown_columns(names)
-    return f": it has {found}; did you mean {near[0]!r}?" if near else f": it has {found}."

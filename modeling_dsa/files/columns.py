@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from .label_values import as_number
 from .tables import Table
-from .text_files import Row
+from .text_files import Row, require_column
 
 PAIRS = (
     ("sentence1", "sentence2"),
@@ -83,8 +83,7 @@ def find_columns(
     if not rows:
         raise ValueError(f"{table.name}: there are no rows")
     for column in (*(texts or ()), *([label] if label else [])):
-        if column not in columns:
-            raise ValueError(f"{table.name} has no column {column!r}: it has {_list(columns)}")
+        require_column(table.name, column, columns)
     label = label or _label_column([column for column in columns if column not in (texts or ())], table, label_names)
     found = tuple(texts) if texts else _text_columns([column for column in columns if column != label], rows, table)
     if label in found:

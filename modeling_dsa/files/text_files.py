@@ -14,6 +14,7 @@ from io import BufferedIOBase, BufferedReader
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from .messages import it_has, listed
 from .open_quotes import swallowed_row
 from .optional_packages import optional_packages
 from .remote_paths import AnyPath
@@ -47,9 +48,7 @@ def read_texts(paths: Sequence[Path], columns: Sequence[str] = ()) -> list[str]:
             continue
         for location, row in read_rows(path, columns or None):
             if not columns:
-                raise ValueError(
-                    f"{path} has the columns {shown_columns(row)}: say with --text_column which hold the texts."
-                )
+                raise ValueError(f"{path} has the columns {listed(row)}: say with --text_column which hold the texts.")
             for value in row.values():
                 if text := optional_text(value, location):
                     texts.append(text)
@@ -151,9 +150,14 @@ def _extension(path: AnyPath) -> str:
     return Path(path.name.lower().removesuffix(".gz")).suffix
 
 
-def shown_columns(names: Iterable[str]) -> str:
-    """Names of columns for a sentence: in one line, whatever they hold."""
-    return " ".join(", ".join(names).split())[:500] or "none"
+def require_column(where: str, column: str, there: Iterable[str]) -> None:
+    """Refuse a column that is not there.
+
+    Raises:
+        ValueError: It is none of them.
+    """
+    if column not in there:
+        raise ValueError(f"{where} has no column {column!r}: {it_has(column, there)}")
 
 
 @contextmanager
@@ -353,8 +357,7 @@ def _wanted(location: str, columns: Sequence[str] | None, there: Sequence[str]) 
     if repeated is not None:
         raise ValueError(f"{location} has the column {repeated!r:.80} twice: rename or remove one.")
     for column in columns or ():
-        if column not in there:
-            raise ValueError(f"{location} has no column {column!r}: it has {shown_columns(there)}.")
+        require_column(location, column, there)
     return there if columns is None else columns
 
 

@@ -13,8 +13,9 @@ from datasets import ClassLabel, Dataset, DatasetDict, Features, Value, load_dat
 from datasets.exceptions import DatasetGenerationError
 
 from modeling_dsa.files.hashing import file_hash, require_hash
+from modeling_dsa.files.messages import listed
 from modeling_dsa.files.tables import Table, file_table, name_classes, with_class_names
-from modeling_dsa.files.text_files import Row, Rows, file_extension, open_parquet, shown_columns
+from modeling_dsa.files.text_files import Row, Rows, file_extension, open_parquet
 
 from .labels import Labels
 from .open_quotes import refuse_swallowed_rows
@@ -262,7 +263,7 @@ def _agreed(names: Sequence[str], row: Row, location: str, meaning: Callable[[ob
     """The first of several names of one column that a row has; all that it has must mean the same."""
     there = [name for name in names if name in row]
     if not there:
-        raise ValueError(f"{location}: there is no column {' or '.join(names)}, only {shown_columns(row)}")
+        raise ValueError(f"{location}: there is no column {' or '.join(names)}, only {listed(row)}")
     for other in there[1:]:
         if meaning(row[other]) != meaning(row[there[0]]):
             raise ValueError(

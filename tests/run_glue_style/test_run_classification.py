@@ -240,7 +240,7 @@ GOOD = "text,label\na b,x\nb c,y\na,x\nb,y\n"
         (GOOD, {"validation_split": 3}, "validation_split 3 would hold out 3 of 4 examples"),
         (GOOD, {"validation_file": "train.csv"}, "Give either --validation_file or --validation_split, and not both"),
         (GOOD, {"text_column": ["a", "b", "c"]}, "--text_column takes one column, or the two different ones"),
-        (GOOD, {"text_column": ["txt"]}, r"train\.csv has no column 'txt': it has 'text', 'label'"),
+        (GOOD, {"text_column": ["txt"]}, r"train\.csv has no column 'txt': it has text, label; did you mean 'text'"),
         (GOOD, {"label_column": "labl"}, r"train\.csv has no column 'labl'"),
         (GOOD, {"problem_type": "regression"}, r"train\.csv, line 2: the label 'x' is no number"),
         (GOOD, {"train_file": "none.csv"}, r"none\.csv, split 'train': there is no such file"),

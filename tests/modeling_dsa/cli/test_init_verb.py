@@ -225,7 +225,7 @@ def test_mistakes_of_init_are_clear(inputs: Inputs, tmp_path: Path, caplog: pyte
         (["--texts", csv], f"{csv} has the columns id, text: say with --text_column which hold the texts."),
         (["--frequency_weighting", 1], "--frequency_weighting needs --vectors teacher:MODEL, and --texts to count"),
         (["--vectors", f"teacher:{tmp_path}"], f"{tmp_path} cannot be loaded by sentence-transformers ("),
-        (["--texts", csv, "--text_column", "txt"], f"{csv} has no column 'txt': it has id, text."),
+        (["--texts", csv, "--text_column", "txt"], f"{csv} has no column 'txt': it has id, text; did you mean 'text'?"),
     ]
     for words, message in mistakes:
         assert init(output, inputs, *words) == 2

@@ -69,7 +69,7 @@ def test_csv_field_has_any_length(tmp_path: Path) -> None:
         ("a.jsonl", '{"text": "a"}\n{"id": 1, "t": 2}', ["text"], "line 2 has no column 'text': it has id, t."),
         ("a.jsonl", '{"text": 5}', ["text"], "a.jsonl, line 1: 5 is no text"),
         ("a.jsonl", '{"id": 5, "text": "a"}', [], "a.jsonl has the columns id, text: say with --text_column"),
-        ("a.csv", "id,text\n1,a\n", ["id", "txt"], "a.csv has no column 'txt': it has id, text."),
+        ("a.csv", "id,text\n1,a\n", ["id", "txt"], "a.csv has no column 'txt': it has id, text; did you mean 'text'?"),
         ("a.csv", "id,text\n1,a\n", [], "a.csv has the columns id, text: say with --text_column"),
         ("a.csv", "id,text\n1,a\n1,b,c\n", ["text"], "a.csv, line 3 has 3 fields, but the header 2"),
         ("a.csv", 'id,text\n1,"a\n', ["text"], "a.csv, line 2 is broken (unexpected end of data)"),
@@ -121,7 +121,7 @@ def test_missing_file_folder_and_parquet_column(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"c\.txt is a folder"):
         read_texts([tmp_path / "c.txt"])
     pyarrow.parquet.write_table(pyarrow.table({"id": [1], "text": ["a"]}), tmp_path / "d.parquet")
-    with pytest.raises(ValueError, match=r"d\.parquet has no column 'txt': it has id, text\."):
+    with pytest.raises(ValueError, match=r"d\.parquet has no column 'txt': it has id, text; did you mean 'text'\?"):
         read_texts([tmp_path / "d.parquet"], ["txt"])
     with pytest.raises(ValueError, match=r"d\.parquet, row 1: 1 is no text"):
         read_texts([tmp_path / "d.parquet"], ["id"])
