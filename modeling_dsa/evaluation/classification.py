@@ -13,7 +13,7 @@ from modeling_dsa.batching_dsa import Text
 from modeling_dsa.files.columns import find_columns
 from modeling_dsa.files.label_values import class_index
 from modeling_dsa.files.tables import file_table
-from modeling_dsa.files.text_files import required_text
+from modeling_dsa.files.text_files import row_texts
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ def read_classified(
         if label is None:
             unlabelled += 1
             continue
-        values = [required_text(row[column], f"{location}, column {column!r}") for column in columns]
+        values = row_texts(row, columns, location)
         texts.append((values[0], values[1]) if pairs else values[0])
         labels.append(label)
     if not labels:

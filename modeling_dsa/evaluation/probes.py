@@ -16,7 +16,7 @@ from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_validat
 from modeling_dsa.files.columns import find_columns
 from modeling_dsa.files.label_values import class_name, plain_label
 from modeling_dsa.files.tables import file_table
-from modeling_dsa.files.text_files import required_text
+from modeling_dsa.files.text_files import row_texts
 
 from .similarity import Encode
 
@@ -90,7 +90,7 @@ def read_labelled(
             raise ValueError(f"{location}: there is no label; add it or remove this row.")
         if isinstance(label, float) and not label.is_integer():
             raise ValueError(f"{location}: the label {label} is a number with decimals, but a probe needs classes.")
-        texts.append(tuple(required_text(row[column], f"{location}, column {column!r}") for column in columns))
+        texts.append(tuple(row_texts(row, columns, location)))
         labels.append(class_name(label))
     return LabelledTexts(str(path), texts, labels)
 

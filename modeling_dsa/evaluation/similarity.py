@@ -14,7 +14,7 @@ from modeling_dsa.batching_dsa import Vectors
 from modeling_dsa.files.columns import LabelNames, find_columns
 from modeling_dsa.files.label_values import as_number
 from modeling_dsa.files.tables import file_table
-from modeling_dsa.files.text_files import required_text
+from modeling_dsa.files.text_files import row_texts
 
 Encode: TypeAlias = Callable[[list[str]], Vectors]  # sentences to their vectors, (sentences, numbers)
 Numbers: TypeAlias = npt.NDArray[np.float64]
@@ -74,7 +74,7 @@ def read_similarity(
     texts: list[tuple[str, str]] = []
     scores: list[float] = []
     for location, row in table.read([*columns, score_column]):
-        first, second = (required_text(row[column], f"{location}, column {column!r}") for column in columns)
+        first, second = row_texts(row, columns, location)
         texts.append((first, second))
         scores.append(_score(row[score_column], f"{location}, column {score_column!r}"))
     if len(set(scores)) < 2:

@@ -8,7 +8,7 @@ from typing import cast
 from modeling_dsa.files.columns import check_text_columns, find_columns, find_text_columns, has_label_column
 from modeling_dsa.files.label_values import class_name, plain_label
 from modeling_dsa.files.tables import Table, file_table
-from modeling_dsa.files.text_files import file_extension, required_text
+from modeling_dsa.files.text_files import file_extension, row_texts
 from modeling_dsa.prediction.texts import open_texts
 
 
@@ -71,5 +71,5 @@ def _texts_and_labels(table: Table, columns: Sequence[str], label_column: str | 
         if label_column is not None:
             value = plain_label(row[label_column], location)
             label = "no label" if value is None else class_name(value)
-        for column in columns:
-            yield required_text(row[column], f"{location}, column {column!r}"), label
+        for text in row_texts(row, columns, location):
+            yield text, label

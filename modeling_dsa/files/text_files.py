@@ -66,6 +66,15 @@ def required_text(value: object, location: str) -> str:
     return value
 
 
+def row_texts(row: Row, columns: Sequence[str], location: str) -> list[str]:
+    """The texts of a row, by its columns of texts.
+
+    Raises:
+        ValueError: One of them has none.
+    """
+    return [required_text(row[column], f"{location}, column {column!r}") for column in columns]
+
+
 def optional_text(value: object, location: str) -> str:
     """A text, empty for a missing value.
 

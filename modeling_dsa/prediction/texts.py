@@ -16,6 +16,7 @@ from modeling_dsa.files.text_files import (
     read_rows,
     read_standard_input,
     required_text,
+    row_texts,
 )
 
 _EXTENSION = re.compile(r"\w\.[a-zA-Z]{2,7}$")
@@ -97,7 +98,7 @@ def _file_texts(path: Path, columns: Sequence[str], *, pairs: bool) -> Iterator[
         if not columns:
             return
     for location, row in read_rows(path, columns):
-        values = [required_text(row[column], f"{location}, column {column!r}") for column in columns]
+        values = row_texts(row, columns, location)
         yield (values[0], values[1]) if pairs else values[0]
 
 
