@@ -48,7 +48,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     with reports_mistakes(parser):
         encoders = {model: SentenceEncoder.from_pretrained(model, device="cpu") for model in arguments.model}
         sentences = list(itertools.islice(open_sentences(arguments.texts, None, None).read(), arguments.sentences))
-        rows = np.sort(np.unique(sentences, return_index=True)[1])  # a copy would be found as another's neighbour
+        first = {text: row for row, text in reversed([*enumerate(sentences)])}  # a copy would be found as a neighbour
+        rows = np.array(sorted(first.values()))
         if arguments.teacher_vectors is None:
             teacher = load_teacher(arguments.teacher).encode([sentences[row] for row in rows], show_progress_bar=True)
         else:

@@ -13,6 +13,7 @@ from modeling_dsa import DSAConfig
 from modeling_dsa.files.markdown import markdown_table
 
 ROOT = Path(__file__).parents[1]
+CONFIG_PAGE = "reference/config.md"
 PAGES = (
     "results/README.md",
     "results/*/README.md",
@@ -42,7 +43,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Adds the pages to what MkDocs has found."""
     for path in sorted(path for pattern in PAGES for path in ROOT.glob(pattern)):
         files.append(File(path.relative_to(ROOT).as_posix(), str(ROOT), config.site_dir, config.use_directory_urls))
-    files.append(File.generated(config, "reference/config.md", content=config_page()))
+    files.append(File.generated(config, CONFIG_PAGE, content=config_page()))
     return files
 
 
@@ -52,6 +53,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         return markdown
     folder = Path(page.file.abs_src_path).parent
     pages = {Path(file.abs_src_path): file.src_uri for file in files if file.abs_src_path is not None}
+    pages[ROOT / "modeling_dsa" / "config_fields_dsa.py"] = CONFIG_PAGE
 
     def link(found: re.Match[str]) -> str:
         target = (folder / found[1]).resolve()

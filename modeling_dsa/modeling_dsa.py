@@ -420,12 +420,20 @@ class DSAModel(DSAPreTrainedModel):
         hidden_states = None
         if output_hidden_states:
             hidden_states = tuple(packing.unpack_tokens(hidden) for hidden in (*states, encoded))
-        outputs = _lay_out(pooled, samples, last_hidden_state, hidden_states, output_attentions)
+        shortcut_attention = None
         if output_attentions and shortcut is not None:
-            outputs.shortcut_attention = _unpack_weights(shortcut[1], packing).squeeze(1)
-        if output_weight_vectors:
-            outputs.weight_vectors = self._weight_vectors(encoded, pooled)
-        return outputs
+            shortcut_attention = _unpack_weights(shortcut[1], packing).squeeze(1)
+        weight_vectors = self._weight_vectors(encoded, pooled) if output_weight_vectors else None
+        return _lay_out(
+            pooled,
+            samples,
+            output_attentions,
+            # By the constructor: transformers 4.57 makes no key of what is set later.
+            last_hidden_state=last_hidden_state,
+            hidden_states=hidden_states,
+            shortcut_attention=shortcut_attention,
+            weight_vectors=weight_vectors,
+        )
 
     def _weight_vectors(self, encoded: Tensor, pooled: Pooled) -> tuple[Tensor, ...]:
         """The vectors z of each iteration by example, each (batch, 1 or 2, heads, d_o)."""
@@ -517,14 +525,8 @@ def _forget_tables(model: DSAPreTrainedModel, *_: Any) -> None:
     model._drop_tables()
 
 
-def _lay_out(
-    pooled: Pooled,
-    samples: Tensor,
-    last_hidden_state: Tensor | None,
-    hidden_states: tuple[Tensor, ...] | None,
-    output_attentions: bool,
-) -> DSAModelOutput:
-    """What a pooling gave, by example, its vectors already so: (samples, batch, 1 or 2, width)."""
+def _lay_out(pooled: Pooled, samples: Tensor, output_attentions: bool, **others: Any) -> DSAModelOutput:
+    """What a pooling gave, by example, its vectors already so, (samples, batch, 1 or 2, width); and other outputs."""
     vectors = samples[0] if samples.shape[0] == 1 else samples.mean(0)  # (batch, 1 or 2, width)
     attentions = attentions_std = None
     if output_attentions:
@@ -532,11 +534,9 @@ def _lay_out(
         if pooled.attentions_std is not None:
             attentions_std = _unpack_weights(pooled.attentions_std, pooled.packing)
     return DSAModelOutput(
-        last_hidden_state=last_hidden_state,
         pooler_output=vectors[:, 0],
         second_pooler_output=vectors[:, 1] if vectors.shape[1] == 2 else None,
         vector_samples=samples if samples.shape[0] > 1 else None,
-        hidden_states=hidden_states,
         attentions=attentions,
         attentions_std=attentions_std,
         kl=None if pooled.kl is None else _sum_by_example(pooled.kl, pooled.packing),
@@ -544,6 +544,7 @@ def _lay_out(
         attention_penalty=None if pooled.penalty is None else _sum_by_example(pooled.penalty, pooled.packing),
         choice_log_probability=_by_example(pooled.choice_log_probability, pooled.packing),
         chosen_share=_by_example(pooled.chosen_share, pooled.packing),
+        **others,
     )
 
 

@@ -41,7 +41,7 @@ def reproduce(table: PublishedTable, runs: Sequence[PlannedRun], output_dir: Pat
     Raises:
         ValueError: A finished run was made with other options, or does not fit into the table.
         ChildProcessError: A run failed.
-        KeyboardInterrupt: It was stopped (Ctrl-C or SIGTERM); a run in training has written a checkpoint.
+        KeyboardInterrupt: It was asked to stop; a run in training has written a checkpoint.
     """
     if any(output_dir.glob("*/*.json")):
         Comparison(table, read_rows(output_dir), quick)  # mistakes are told before hours of training

@@ -56,6 +56,7 @@ class DSAConfig(DSAConfigFields):
         "attention_penalty",
         "probabilities_std",
         "attentions_std",
+        "shortcut_attention",
     ]
 
     def __post_init__(self, **kwargs: Any) -> None:

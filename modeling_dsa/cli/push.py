@@ -59,7 +59,14 @@ def run(arguments: argparse.Namespace) -> int:
             page = Path(stack.enter_context(TemporaryDirectory()), "page")
             widget.write(folder, page, repo_id, arguments.bundle)
         try:
-            commit = push_folder(folder, repo_id, private=private, revision=arguments.revision, widget=space_id)
+            commit = push_folder(
+                folder,
+                repo_id,
+                private=private,
+                revision=arguments.revision,
+                widget=space_id,
+                command=arguments.command,
+            )
             space = None
             if space_id is not None:
                 space = push_static_space(page, space_id, private=private, command=arguments.command)

@@ -111,7 +111,11 @@ def made_by(path: AnyPath) -> str | None:
     try:
         with path.open("rb") as file:
             metadata = parquet.read_schema(file).metadata or {}
-    except (arrow.ArrowException, OSError):  # a damaged footer is either
+    except arrow.ArrowException:
+        return None
+    except OSError as error:
+        if error.errno is not None:  # else pyarrow's word for a damaged footer
+            raise
         return None
     return metadata.get(_RUN, b"").decode() or None
 

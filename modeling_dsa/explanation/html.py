@@ -97,8 +97,8 @@ def attention_html(
 ) -> str:
     """The words of texts under one iteration of attention, for a page with `GRADIO_CSS`.
 
-    The shades run from 0 to the largest weight of all iterations and heads, so that they stay comparable from one
-    picture to the next.
+    The shades run from 0 to the largest weight of all iterations, heads and the shortcut, so that they stay comparable
+    from one picture to the next.
 
     Args:
         texts: What to show, by name, such as `Premise`; with equal numbers of iterations and of heads.
@@ -174,7 +174,7 @@ def _scores_html(scores: Scores) -> str:
 def _text_html(
     name: str, text: TextAttention, rows: Sequence[AttentionRow], iteration: int, largest: float, level: int = 3
 ) -> str:
-    several = len(text.weights[iteration]) > 1
+    several = len(rows) > 1 or len(text.weights[iteration]) > 1
     parts = [f"<h{level}>{escape(name)}</h{level}>"]
     # The words are isolated from each other, so `dir=auto` would not see them.
     direction = "rtl" if runs_right_to_left(text.text) else "ltr"

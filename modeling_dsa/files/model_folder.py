@@ -83,7 +83,7 @@ def _refuse_files_outside(index: Path) -> None:
 
 def find_file(source: str | PathLike[str], name: str) -> Path | None:
     """A file of a folder or of a repository of the Hub; None where it has none, or cannot be reached."""
-    if Path(source).is_dir():
+    if os.path.isdir(source):  # noqa: PTH112  (as in `_find_config`)
         path = Path(source, name)
         return path if path.is_file() else None
     from huggingface_hub import hf_hub_download
@@ -110,7 +110,7 @@ def _find_config(source: str | PathLike[str]) -> Path:
     try:
         return Path(hf_hub_download(str(source), CONFIG))
     except (OSError, HFValidationError) as error:
-        reason = str(error).strip().partition("\n")[0].rstrip(".:")
+        reason = str(error).strip().partition("\n")[0].rstrip(".:") or type(error).__name__
         raise FileNotFoundError(
             f"{source} is no folder here, and on the Hub its {CONFIG} cannot be read ({reason}): give a folder or Hub "
             "id of a saved model."

@@ -1,5 +1,6 @@
 """Push the folder of a finished model, or of a static Space, to the Hub, in one commit."""
 
+import itertools
 import logging
 import re
 import shlex
@@ -86,6 +87,7 @@ def push_folder(
     revision: str | None = None,
     commit_message: str = "Upload the model",
     widget: str | None = None,
+    command: str | None = None,
 ) -> CommitInfo:
     """Push a model's folder: weights, code, tokenizer, card and results go up in one commit.
 
@@ -101,6 +103,7 @@ def push_folder(
         revision: The branch; None is `main`.
         commit_message: The commit's title.
         widget: Id of the model's static Space, which the pushed card then leads to.
+        command: What to say again after an error; default: the `dsa push` that does the same.
 
     Raises:
         ValueError: The folder holds no model of this family, a link that leads out of it, or what is no file, or
@@ -129,9 +132,8 @@ def push_folder(
     # ValueError: README.md has metadata that the Hub refuses; RuntimeError: an upload of weights failed.
     except (HTTPError, OSError, ValueError, RuntimeError) as error:
         options = [*(["--private"] if private else []), *(["--revision", revision] if revision else [])]
-        options += ["--widget", widget] if widget else []
-        command = shlex.join(["dsa", "push", str(folder), repo_id, *options])
-        remedy = f"It is complete in {folder}; push it later with: {command}"
+        again = command or shlex.join(["dsa", "push", str(folder), repo_id, *options])
+        remedy = f"It is complete in {folder}; push it later with: {again}"
         raise NotPushedError(hub_error_sentence(error), "The model", repo_id, remedy) from error
 
 
@@ -200,7 +202,7 @@ def _additions(folder: Path, names: Sequence[str], repo_id: str, widget: str | N
 
 def _named_card(card: Path, repo_id: str, widget: str | None) -> bytes:
     """A card with the repository's name instead of its placeholder, and with a link to its widget."""
-    named = re.sub(rf"{PLACEHOLDER}[\w.-]+", lambda _: repo_id, card.read_bytes().decode())
+    named = re.sub(rf"{PLACEHOLDER}[\w.-]+", lambda _: repo_id, card.read_bytes().decode(), flags=re.ASCII)
     if widget is None:
         return named.encode()
     link = (
@@ -208,8 +210,12 @@ def _named_card(card: Path, repo_id: str, widget: str | None) -> bytes:
         "type stays on your device.\n"
     )
     metadata = REGEX_YAML_BLOCK.match(named)
-    title = re.compile(r"^# .*\n*", flags=re.M).search(named, metadata.end() if metadata else 0)
-    before = title.end() if title else metadata.end() if metadata else 0
+    start = metadata.end() if metadata else 0
+    lines = named[start:].splitlines(keepends=True)
+    # A title behind a block of code is none, as a line of that may look like one.
+    opening = itertools.takewhile(lambda line: not line.startswith(("```", "~~~")), lines)
+    title = next((number for number, line in enumerate(opening, 1) if line.startswith("# ")), 0)
+    before = start + sum(map(len, lines[:title]))
     return f"{named[:before].rstrip()}\n\n{link}\n{named[before:].lstrip()}".encode()
 
 

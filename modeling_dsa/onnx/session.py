@@ -105,7 +105,7 @@ class OnnxModel:
             OSError: The Hub has no such file, or cannot be reached.
         """
         inside = f"{FOLDER}/{QUANTIZED_FILE if quantized else FILE}"
-        if Path(name).is_dir():
+        if os.path.isdir(name):  # noqa: PTH112  (pathlib's fails for what is too long for a name)
             model = cls(Path(name) / inside, Path(name) / "tokenizer.json", threads=threads)
             model._check_weights(Path(name))
             return model

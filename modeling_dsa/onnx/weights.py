@@ -2,13 +2,23 @@
 
 import hashlib
 import json
-from typing import Any, BinaryIO
+from typing import BinaryIO, NamedTuple
 
 import numpy as np
 
 _HALVES = ("F16", "BF16")
 _READ_AT_ONCE = 1 << 20  # bytes
 _LONGEST_HEADER = 100_000_000  # bytes; safetensors' own limit
+
+
+class _Stored(NamedTuple):
+    """Where the numbers of a tensor are, from which byte on and in how many, and what they are."""
+
+    file: BinaryIO
+    start: int
+    size: int
+    dtype: str
+    shape: list[int]
 
 
 def weights_hash(*files: BinaryIO) -> str:
@@ -20,25 +30,26 @@ def weights_hash(*files: BinaryIO) -> str:
     Raises:
         ValueError: A file is no safetensors file.
     """
-    tensors: dict[str, tuple[BinaryIO, int, dict[str, Any]]] = {}  # file, where its numbers begin, what it says
+    tensors: dict[str, _Stored] = {}
     for file in files:
         header_size = int.from_bytes(file.read(8), "little")
         try:
             if header_size > _LONGEST_HEADER:
                 raise ValueError(f"its header is said to have {header_size:,} bytes")
             header = json.loads(file.read(header_size))
-        except ValueError as error:
-            raise ValueError(f"A file of weights is no safetensors file ({error}): save the model again.") from error
-        header.pop("__metadata__", None)
-        tensors |= {name: (file, 8 + header_size, tensor) for name, tensor in header.items()}
+            header.pop("__metadata__", None)
+            for name, tensor in header.items():
+                begin, end = tensor["data_offsets"]
+                tensors[name] = _Stored(file, 8 + header_size + begin, end - begin, tensor["dtype"], tensor["shape"])
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            name = getattr(file, "name", "A file of weights")
+            raise ValueError(f"{name} is no safetensors file ({error}): save the model again.") from error
     digest = hashlib.sha256()
-    for name, (file, data, tensor) in sorted(tensors.items()):
-        begin, end = tensor["data_offsets"]
-        stored = tensor["dtype"]
-        digest.update(json.dumps([name, "F32" if stored in _HALVES else stored, tensor["shape"]]).encode())
-        file.seek(data + begin)
-        for start in range(begin, end, _READ_AT_ONCE):  # a word table is as large as all else that a session holds
-            digest.update(_widened(file.read(min(_READ_AT_ONCE, end - start)), stored))
+    for name, tensor in sorted(tensors.items()):
+        digest.update(json.dumps([name, "F32" if tensor.dtype in _HALVES else tensor.dtype, tensor.shape]).encode())
+        tensor.file.seek(tensor.start)
+        for read in range(0, tensor.size, _READ_AT_ONCE):  # a word table is as large as all else that a session holds
+            digest.update(_widened(tensor.file.read(min(_READ_AT_ONCE, tensor.size - read)), tensor.dtype))
     return digest.hexdigest()
 
 

@@ -35,7 +35,9 @@ class TeacherArguments:
         "cache of datasets (HF_DATASETS_CACHE), where those of words always are.",
     )
     validation_sentences: int = option(
-        2000, "Texts that are held out, the same ones whatever the seed; their copies are left out of the training."
+        2000,
+        "Texts that are held out, the same ones whatever the seed; their copies, and pairs with one of their "
+        "sentences, are left out of the training.",
     )
     similarity_file: list[Path] | None = option(
         None,

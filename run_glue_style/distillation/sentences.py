@@ -82,7 +82,8 @@ class Sentences:
         if len(np.unique(self.keys[train])) < 2:
             raise ValueError(
                 f"--validation_sentences {count:,} leaves nothing to train on: {self.name} has {len(distinct):,} "
-                "distinct examples. Give fewer, or more texts."
+                f"distinct examples{', which share sentences' if self.per_example > 1 else ''}. Give fewer, or more "
+                "texts."
             )
         return train, held_out
 

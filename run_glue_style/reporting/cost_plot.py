@@ -21,7 +21,7 @@ from modeling_dsa.files.replacing import filled_folder
 
 from .published import PublishedTable, read_published
 from .tabulate import read_rows
-from .units import standard_deviation
+from .units import error_bar
 
 _Point = tuple[float, float, float]  # x, accuracy in percent and its standard deviation or NaN
 
@@ -65,7 +65,7 @@ def draw_costs(table: PublishedTable, runs: Mapping[str, Sequence[Mapping[str, A
 
 def _point(runs: Sequence[Mapping[str, Any]]) -> _Point:
     accuracies = [100 * run["metrics"]["test"]["accuracy"] for run in runs]
-    spread = standard_deviation(accuracies) or math.nan
+    spread = error_bar(accuracies)
     return runs[0]["trained_parameters"] / 1e6, statistics.mean(accuracies), spread
 
 

@@ -1,6 +1,5 @@
 """The entropy of attention by iteration, as a table and as a picture."""
 
-import math
 import statistics
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,7 +11,7 @@ from matplotlib.ticker import MaxNLocator
 from modeling_dsa.files.markdown import markdown_table
 from modeling_dsa.files.pictures import look, save_picture
 from modeling_dsa.files.replacing import filled_folder, write_json
-from run_glue_style.reporting.units import standard_deviation
+from run_glue_style.reporting.units import error_bar
 
 ENTROPY = "entropy.json"
 
@@ -59,7 +58,7 @@ def draw_entropy(content: Mapping[str, Any], path: Path) -> None:
         panel.errorbar(
             range(1, len(shares) + 1),
             [statistics.mean(found) for found in shares],
-            yerr=[standard_deviation(found) or math.nan for found in shares],  # no bar of a single model
+            yerr=[error_bar(found) for found in shares],
             capsize=4,
             label=system["name"],
             **look(number),

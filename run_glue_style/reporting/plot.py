@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from modeling_dsa.files.pictures import BLUE, VERMILION, save_picture, wrapped
 
 from .paper_comparison import Comparison
-from .units import standard_deviation
+from .units import error_bar
 
 # The shapes differ too.
 _OURS: dict[str, Any] = {"color": BLUE, "marker": "o", "linestyle": "none", "capsize": 4}
@@ -28,15 +28,11 @@ _APART = 0.12  # of the two marks of a system, in rows
 
 
 def draw_comparison(comparison: Comparison, path: Path) -> None:
-    """Draw it as a PNG and as an SVG; `path` has no extension. Nothing, where no column has figures of both."""
+    """Draw it as a PNG and as an SVG; `path` has no extension. Without a column of both, the paper's figures alone."""
     systems = list(comparison.table.systems)
-    columns = [
-        column
-        for column in comparison.table.columns
-        if column in comparison.published_columns() and any(comparison.cell(system, column).ours for system in systems)
-    ]
-    if not columns:
-        return
+    published = [column for column in comparison.table.columns if column in comparison.published_columns()]
+    both = [column for column in published if any(comparison.cell(system, column).ours for system in systems)]
+    columns = both or published
     across = min(_PANELS_IN_A_ROW, len(columns))
     down = math.ceil(len(columns) / across)
     figure = Figure(figsize=(2.2 + 3.0 * across, 1.6 + down * (0.9 + 0.34 * len(systems))), layout="constrained")
@@ -57,7 +53,7 @@ def _draw_panel(panel: Axes, comparison: Comparison, column: str) -> None:
     ours = {row: [100 * share for share in cell.ours] for row, cell in enumerate(cells) if cell.ours}
     published = {row: cell.published for row, cell in enumerate(cells) if cell.published is not None}
     means = [statistics.mean(figures) for figures in ours.values()]
-    spreads = [standard_deviation(figures) or math.nan for figures in ours.values()]
+    spreads = [error_bar(figures) for figures in ours.values()]
     left = [min(spread, mean) for spread, mean in zip(spreads, means, strict=True)]  # no figure is below 0
     panel.errorbar(means, [row + _APART for row in ours], xerr=[left, spreads], label=_LABEL, **_OURS)
     panel.plot(list(published.values()), [row - _APART for row in published], **_PUBLISHED)

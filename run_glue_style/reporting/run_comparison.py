@@ -55,13 +55,19 @@ class ComparedRow:
         """The results of its first run."""
         return next(iter(self.results.values()))
 
+    def has_measured(self, metric: str) -> bool:
+        """Whether a metric is one of its runs' own."""
+        try:
+            read_metric(self.first, metric)
+        except (KeyError, TypeError):
+            return False
+        return True
+
     def values(self, metric: str) -> dict[int, float]:
         """A metric by seed; nothing where a run has none."""
-        try:
+        if self.has_measured(metric):
             return {seed: read_metric(run, metric) for seed, run in self.results.items()}
-        except (KeyError, TypeError):
-            scores = self.scores.get(metric, {})
-            return {seed: float(of_seed.mean()) for seed, of_seed in scores.items()}
+        return {seed: float(of_seed.mean()) for seed, of_seed in self.scores.get(metric, {}).items()}
 
 
 @dataclass(frozen=True)
@@ -221,7 +227,8 @@ def compare_table(rows: Sequence[ComparedRow], metrics: Sequence[str]) -> str:
 
 def _same_examples(row: ComparedRow, other: ComparedRow, metric: str) -> bool:
     counts = {len(scores) for one in (row, other) for scores in one.scores.get(metric, {}).values()}
-    return len(counts) < 2 and examples_of(row.first, metric) == examples_of(other.first, metric)
+    of_runs = all(one.has_measured(metric) for one in (row, other))  # and not of --labelled, whose file is one for all
+    return len(counts) < 2 and (not of_runs or examples_of(row.first, metric) == examples_of(other.first, metric))
 
 
 def draw_curves(rows: Sequence[ComparedRow]) -> Figure:

@@ -1,5 +1,6 @@
 """Metrics as people read them: shares and correlations in percent, all others in their own unit."""
 
+import math
 import statistics
 from collections.abc import Collection
 
@@ -19,6 +20,12 @@ def shown(value: float, metric: str, sign: str = "") -> str:
 def standard_deviation(values: Collection[float]) -> float | None:
     """Over seeds; None of a single one."""
     return statistics.stdev(values) if len(values) > 1 else None
+
+
+def error_bar(values: Collection[float]) -> float:
+    """The same for a picture, which draws no bar of NaN."""
+    spread = standard_deviation(values)
+    return math.nan if spread is None else spread
 
 
 def mean_and_spread(values: Collection[float], metric: str) -> str:

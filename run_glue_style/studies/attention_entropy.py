@@ -68,8 +68,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         "--routing_scale",
         type=positive_number,
         nargs="+",
-        default=[1.0, 8.0],
-        help="Of the fresh models; default: 1 8.",
+        help="Of the fresh models, where they route; default: 1 8.",
     )
     count = whole_number(1, 1_000_000)
     parser.add_argument("--seeds", type=count, default=3, help="Fresh models of each scale; default: %(default)s.")
@@ -80,14 +79,15 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _make(arguments: argparse.Namespace, argv: list[str]) -> tuple[Path, str]:
     texts = read_premises()[: arguments.sentences]
-    pooling = POOLINGS[DSAConfig.from_pretrained(setting_folder(arguments.setting)).pooling]
-    fresh = [
-        (
-            f"{arguments.setting}, fresh" + (f", scale {scale:g}" if pooling.is_routed else ""),
-            _fresh(arguments.setting, scale, arguments.seeds),
-        )
-        for scale in (arguments.routing_scale if pooling.is_routed else arguments.routing_scale[:1])
-    ]
+    setting = arguments.setting
+    config = DSAConfig.from_pretrained(setting_folder(setting))
+    if POOLINGS[config.pooling].is_routed:
+        scales = arguments.routing_scale or [1.0, 8.0]
+        fresh = [(f"{setting}, fresh, scale {scale:g}", _fresh(setting, scale, arguments.seeds)) for scale in scales]
+    elif arguments.routing_scale:
+        raise ValueError(f"--routing_scale: pooling '{config.pooling}' of {setting} has no routing: leave it out.")
+    else:
+        fresh = [(f"{setting}, fresh", _fresh(setting, config.routing_scale, arguments.seeds))]
     trained = [(without_folders(folder), iter([load_encoder(folder)])) for folder in arguments.models]
     systems = [_measured(name, models, texts) for name, models in [*fresh, *trained]]
     content: dict[str, Any] = {

@@ -59,7 +59,7 @@ def make_runs(runs: Sequence[PlannedRun], write_table: Callable[[], None]) -> No
     Raises:
         ValueError: A finished run was made with other options.
         ChildProcessError: A run failed.
-        KeyboardInterrupt: It was stopped (Ctrl-C or SIGTERM); a run in training has written a checkpoint.
+        KeyboardInterrupt: It was asked to stop; a run in training has written a checkpoint.
     """
     for run in runs:  # mistakes are told before hours of training
         refuse_other_options(run)

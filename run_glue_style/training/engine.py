@@ -114,7 +114,7 @@ class Trainer:
         """Train to the end, or to a stop, and leave the best weights in the model.
 
         Raises:
-            Interrupted: The process was asked to stop (Ctrl-C, SIGTERM or SIGUSR1); a checkpoint is written.
+            Interrupted: The process was asked to stop; a checkpoint is written.
             ValueError: The folder holds checkpoints of another run.
             NonFiniteError: A loss, a gradient or weights are not finite.
         """

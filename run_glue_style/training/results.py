@@ -173,11 +173,21 @@ def check_seeds(name: str, runs: Sequence[Mapping[str, Any]]) -> None:
         if run["seed"] in [other["seed"] for other in runs[:number]]:
             raise ValueError(f"Two runs of {name} have the seed {run['seed']}: leave one out.")
         for what in IDENTITY:
-            if run.get(what) != runs[0].get(what):
+            if not _agree(what, run, runs[0]):
                 raise ValueError(
                     f"The runs of {name} with the seeds {runs[0]['seed']} and {run['seed']} differ in their {what}, "
                     "so they have no mean: make one of them again."
                 )
+
+
+def _agree(what: str, run: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Whether two runs are alike in a part of their identity, of which an older record may say less."""
+    if what == "start_weights" and None in (run.get(what), other.get(what)):
+        return True
+    if what == "recipe":  # an option that came later has its default
+        defaults = asdict(TrainingRecipe())
+        return bool(defaults | run[what] == defaults | other[what])
+    return bool(run.get(what) == other.get(what))
 
 
 def summary(task: Task, results: Mapping[str, Any], output_dir: Path) -> str:

@@ -154,3 +154,16 @@ def test_dropout_passes_the_gradient_of_the_survivors() -> None:
 def test_no_dropout_returns_the_rows_themselves(rate: float, training: bool) -> None:
     rows = torch.rand(3, 3)
     assert dropout(rows, rate, training) is rows
+
+
+@pytest.mark.parametrize("rate", [0.0, 0.3])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+def test_factors_are_a_product_behind_dropout(rate: float, dtype: torch.dtype) -> None:
+    values = torch.randn(50, 7).to(dtype).requires_grad_()
+    factors = (torch.arange(50) % 3 > 0).float()[:, None]
+    found = []
+    for together in (True, False):
+        torch.manual_seed(0)
+        out = dropout(values, rate, True, factors) if together else dropout(values, rate, True) * factors.to(dtype)
+        found.append((out, *torch.autograd.grad(out.float().square().sum(), [values])))
+    torch.testing.assert_close(*found, rtol=0, atol=0)

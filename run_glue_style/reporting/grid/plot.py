@@ -1,6 +1,5 @@
 """A picture of a grid: a panel for each metric, with each row's runs, their mean and the base's."""
 
-import math
 import statistics
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -10,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from modeling_dsa.files.pictures import BLUE, VERMILION, legend_columns, save_picture, wrapped
-from run_glue_style.reporting.units import is_percent, standard_deviation
+from run_glue_style.reporting.units import error_bar, is_percent
 
 _NAME = 2.6  # inches for the name of a row
 
@@ -47,7 +46,7 @@ def draw_grid(title: str, metrics: Sequence[str], rows: Mapping[str, Sequence[Se
 
 def _draw_panel(panel: Axes, rows: Sequence[Sequence[float]]) -> None:
     means = [statistics.mean(values) for values in rows]
-    spreads = [standard_deviation(values) or math.nan for values in rows]
+    spreads = [error_bar(values) for values in rows]
     panel.axvline(means[0], color=VERMILION, linewidth=1, label="mean of the first row")
     label = "mean ± standard deviation over seeds; without a bar one seed"
     style: dict[str, Any] = {"color": BLUE, "linestyle": "none"}

@@ -90,6 +90,7 @@ def test_what_goes_past_the_encoder_is_the_last_row() -> None:
             *_, row = text.rows(iteration)
             assert row.name == "shortcut"
             np.testing.assert_array_equal(row.weights, weights)
+    assert explanation._repr_html_().count('<span class="name">shortcut</span>') == 4
     assert [sentence.names[-1] for sentence in drawn_sentences(explanation.texts)] == ["shortcut", "shortcut"]
 
 

@@ -144,11 +144,11 @@ def test_a_push_takes_the_widget_along(
     assert pushed.endswith("It is `org/mine`.\n")
     assert (model / "README.md").read_text() == CARD
     for start in ("---\n# a comment\nlicense: mit\n---\n", ""):
-        (model / "README.md").write_text(f"{start}Mine\n====\n")
+        (model / "README.md").write_text(f"{start}Mine\n====\n```\n# load it\n```\n")
         assert main(words) == 0
         pushed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
         assert pushed.startswith(f"{start.rstrip()}\n\n{link}" if start else f"\n\n{link}")
-        assert pushed.endswith("\n\nMine\n====\n")
+        assert pushed.endswith("\n\nMine\n====\n```\n# load it\n```\n")
 
     shutil.move(bundle / "app-1.js", bundle / "app-2.js")
     (bundle / "bundle.json").write_text((bundle / "bundle.json").read_text().replace("app-1", "app-2"))

@@ -19,8 +19,9 @@ def test_half_precision_has_the_hash_of_what_it_is_loaded_as(
     def hash_of(weight: torch.Tensor) -> str:
         return weights_hash(io.BytesIO(save({"weight": weight, "step": torch.tensor(3)})))
 
-    with pytest.raises(ValueError, match="is no safetensors file"):
-        weights_hash(io.BytesIO(b"\xff" * 16))
+    for broken in (b"\xff" * 16, b"\x02" + bytes(7) + b"[]", b"\x0a" + bytes(7) + b'{"a": {}}\n'):
+        with pytest.raises(ValueError, match="is no safetensors file"):
+            weights_hash(io.BytesIO(broken))
     weight = torch.randn(50, 7, generator=torch.Generator().manual_seed(0)).to(dtype)
     assert hash_of(weight) == hash_of(weight.float())
     assert hash_of(weight) != hash_of(weight.float() * 1.001)

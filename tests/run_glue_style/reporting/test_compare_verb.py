@@ -54,13 +54,17 @@ def test_models_are_compared_on_the_same_examples(
     runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     examples = pairs("validation")[:30]
-    dev = tmp_path / "dev.jsonl"
+    dev = tmp_path / "test.jsonl"  # and not the test split, which the two runs have of their own
     rows = [
         {"sentence1": pair["premise"], "sentence2": pair["hypothesis"], "gold_label": NLI_LABELS[pair["label"]]}
         for pair in examples
     ]
     dev.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    folders = [runs / setting / "seed-0" for setting in ACCURACIES]
+    folders = [shutil.copytree(runs / setting / "seed-0", tmp_path / setting) for setting in ACCURACIES]
+    record = folders[1] / "all_results.json"
+    results = json.loads(record.read_text("utf-8"))
+    results["data"]["test"] = {"examples": 9, "sha256": "other"}
+    record.write_text(json.dumps(results), encoding="utf-8")
     assert main(["compare", *map(str, folders), "--labelled", str(dev), "--output_dir", str(tmp_path / "out")]) == 0
     inputs = [{"text": row["sentence1"], "text_pair": row["sentence2"]} for row in rows]
     predicted = [
@@ -69,7 +73,7 @@ def test_models_are_compared_on_the_same_examples(
     right = np.array([[row["gold_label"] == one for row, one in zip(rows, of, strict=True)] for of in predicted])
     table = capsys.readouterr().out
     difference = 100 * (right[1].mean() - right[0].mean())
-    assert f"| b | dev.jsonl.accuracy | {difference:+.2f} [" in table
+    assert f"| b | test.jsonl.accuracy | {difference:+.2f} [" in table
     with (tmp_path / "out" / "differing.csv").open(encoding="utf-8", newline="") as file:
         header, *differing = csv.reader(file)
     assert header == ["text", "text_pair", "label", "a", "b"]

@@ -42,11 +42,12 @@ def test_picture_has_a_panel_for_each_column_with_both(tmp_path: Path, drawn: li
     assert (tmp_path / "dsa-0.5.svg").is_file()
 
 
-def test_without_a_figure_to_compare_there_is_no_picture(tmp_path: Path) -> None:
+def test_without_a_figure_to_compare_the_paper_s_are_drawn(tmp_path: Path, drawn: list[Figure]) -> None:
     run = results("dsa-single-snli", 0, 0.6)
     del run["metrics"]["test"]
     draw_comparison(Comparison(read_published("snli"), {"dsa-single-snli": [run]}, quick=False), tmp_path / "snli")
-    assert not list(tmp_path.iterdir())
+    assert [panel.get_title() for panel in drawn[0].axes] == ["test accuracy", "train accuracy"]
+    assert (tmp_path / "snli.svg").is_file()
 
 
 def test_marks_stand_at_their_figures(tmp_path: Path, drawn: list[Figure]) -> None:

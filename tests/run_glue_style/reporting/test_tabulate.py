@@ -21,6 +21,16 @@ def test_rows_are_sorted_by_validation_accuracy_with_their_spread(tmp_path: Path
     assert second == "| static | 1 | 60.00 | 59.00 | 2,078,703 | 1,200 | 1.5 |"
 
 
+def test_an_option_that_an_older_record_does_not_know_has_its_default(tmp_path: Path) -> None:
+    recipe = {"num_train_epochs": 6.0, "max_train_steps": None}
+    write_results(tmp_path, "static", 0, 0.60, recipe=recipe)
+    write_results(tmp_path, "static", 1, 0.62, recipe=recipe | {"soft_attention_ratio": 0.0})
+    assert "| static | 2 | 61.00 ± 1.41 |" in as_markdown(read_rows(tmp_path))
+    write_results(tmp_path, "static", 1, 0.62, recipe=recipe | {"soft_attention_ratio": 0.5})
+    with pytest.raises(ValueError, match="differ in their recipe"):
+        read_rows(tmp_path)
+
+
 def test_the_command_writes_the_table(tmp_path: Path) -> None:
     write_results(tmp_path, "static", 0, 0.60)
     main([str(tmp_path)])

@@ -53,6 +53,8 @@ def test_a_pooling_without_routing_has_no_scale_and_one_without_attention_is_ref
     assert main([*words, "mean-fnc1"]) == 0
     content = json.loads((tmp_path / "out" / "entropy.json").read_text("utf-8"))
     assert [system["name"] for system in content["systems"]] == ["mean-fnc1, fresh"]
+    assert main([*words, "mean-fnc1", "--routing_scale", "2"]) == 2
+    assert "pooling 'mean' of mean-fnc1 has no routing: leave it out" in caplog.messages[-1]
     assert main([*words, "bilstm-sst2"]) == 2
     assert "Pooling 'last' has no attention over the tokens" in caplog.messages[-1]
 
