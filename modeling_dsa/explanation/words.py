@@ -53,8 +53,8 @@ def find_words(
     # Of an empty text transformers would make floats.
     inputs = {name: torch.tensor([batch[name]], dtype=torch.int64) for name in names}  # (1, tokens)
     is_read, is_token = _read_tokens(config, inputs)
-    for index in (index for index, token in enumerate(is_token) if token and not is_read[index]):
-        inputs["attention_mask"][0, index] = 0  # else it would move up where words before it are deleted
+    left_out = [index for index, token in enumerate(is_token) if token and not is_read[index]]
+    inputs["attention_mask"][0, left_out] = 0  # else they would move up where words before them are deleted
     ids, offsets, owners = batch["input_ids"], batch["offset_mapping"], batch.sequence_ids(0)
     unknown = (tokenizer.unk_token_id, tokenizer.pad_token_id)  # a [PAD] that is typed is a token without a vector
     found = []

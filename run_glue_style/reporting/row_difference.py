@@ -12,7 +12,7 @@ from typing import Any
 from modeling_dsa.files.command_line import make_parser
 from modeling_dsa.files.markdown import markdown_table
 from modeling_dsa.files.messages import suggestion
-from run_glue_style.training.results import examples_of, read_metric
+from run_glue_style.training.results import have_same_examples, read_metric
 
 from .grid.differences import difference, difference_cells
 from .tabulate import read_rows
@@ -39,7 +39,7 @@ def difference_table(folder: Path, row: str, other: str, metrics: Sequence[str])
         found = difference(_by_seed(rows[row], metric), _by_seed(rows[other], metric), {}, {})
         if found is None:
             raise ValueError(f"{row} and {other} have no seed in common: train both with the same seeds.")
-        if examples_of(rows[row][0], metric) != examples_of(rows[other][0], metric):
+        if not have_same_examples(rows[row][0], rows[other][0], metric):
             raise ValueError(f"{row} and {other} were measured on other examples, so '{metric}' has no difference.")
         told, _, p_seeds = difference_cells(found, metric)
         lines.append([metric, told, p_seeds, str(found.seeds)])

@@ -19,7 +19,7 @@ from modeling_dsa.files.pictures import legend_columns, look, wrapped
 from run_glue_style.training.objective import PREDICTION
 from run_glue_style.training.results import (
     IDENTITY,
-    examples_of,
+    have_same_examples,
     read_example_scores,
     read_metric,
     read_run,
@@ -228,7 +228,7 @@ def compare_table(rows: Sequence[ComparedRow], metrics: Sequence[str]) -> str:
 def _same_examples(row: ComparedRow, other: ComparedRow, metric: str) -> bool:
     counts = {len(scores) for one in (row, other) for scores in one.scores.get(metric, {}).values()}
     of_runs = all(one.has_measured(metric) for one in (row, other))  # and not of --labelled, whose file is one for all
-    return len(counts) < 2 and (not of_runs or examples_of(row.first, metric) == examples_of(other.first, metric))
+    return len(counts) < 2 and (not of_runs or have_same_examples(row.first, other.first, metric))
 
 
 def draw_curves(rows: Sequence[ComparedRow]) -> Figure:

@@ -17,7 +17,7 @@ from modeling_dsa.files.command_line import make_parser
 from modeling_dsa.files.markdown import markdown_table
 from modeling_dsa.files.replacing import filled_folder, replaced_file, write_json
 from run_glue_style.tasks.validation_split import is_validation
-from run_glue_style.training.results import check_seeds, examples_of, read_run
+from run_glue_style.training.results import check_seeds, have_same_examples, read_run
 
 from .entropy_table import ENTROPY, entropy_table, write_entropy
 from .grid.definition import read_grid
@@ -64,7 +64,7 @@ def as_markdown(rows: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
         if lacking:
             raise ValueError(f"A run of the row '{row}' has no accuracy on '{lacking[0]}', and others have one.")
         for name in splits:
-            if name != "train" and examples_of(runs[0], name) != examples_of(first, name):
+            if name != "train" and not have_same_examples(runs[0], first, name):
                 raise ValueError(f"The rows '{first_row}' and '{row}' have other examples in '{name}': put them apart.")
 
     def accuracy(row: str) -> float:

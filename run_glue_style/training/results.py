@@ -146,13 +146,18 @@ def read_metric(results: Mapping[str, Any], metric: str) -> float:
     return float(reduce(getitem, metric.split("."), results["metrics"]))
 
 
-def examples_of(results: Mapping[str, Any], metric: str) -> Any:
-    """What a run says of the examples that a metric is measured on: equal where these are.
+def have_same_examples(run: Mapping[str, Any], other: Mapping[str, Any], metric: str) -> bool:
+    """Whether two runs measured a metric on the same examples; else a difference of theirs is one of these, too.
 
     Args:
-        results: Of the run.
+        run: Its results.
+        other: The other run's.
         metric: Such as "validation.accuracy".
     """
+    return bool(_examples_of(run, metric) == _examples_of(other, metric))
+
+
+def _examples_of(results: Mapping[str, Any], metric: str) -> Any:
     split, _, name = metric.partition(".")
     if name.startswith("spearman") and results.get("task") == "distillation":  # the first records have names alone
         return results.get("similarity", results.get("similarity_files"))

@@ -11,7 +11,7 @@ from typing import Any
 from modeling_dsa.files.markdown import markdown_table
 from modeling_dsa.files.replacing import filled_folder, write_json
 from run_glue_style.reporting.units import mean_and_spread, standard_deviation
-from run_glue_style.training.results import check_seeds, examples_of, read_example_scores, read_metric, read_run
+from run_glue_style.training.results import check_seeds, have_same_examples, read_example_scores, read_metric, read_run
 
 from .definition import BASE, Grid
 from .differences import Difference, Scores, difference, difference_cells
@@ -126,9 +126,9 @@ class GridTable:
         )
 
     def _has_same_examples(self, row: str, other: str, metric: str) -> bool:
-        """Whether a metric of two rows is measured on the same examples; else their difference is one of these, too."""
+        """Whether all runs of two rows measured a metric on the same examples."""
         runs = [run for name in (row, other) for run in self.runs.get(name, {}).values()]
-        return all(examples_of(run, metric) == examples_of(runs[0], metric) for run in runs)
+        return all(have_same_examples(run, runs[0], metric) for run in runs)
 
     def _scores(self, row: str, metric: str) -> dict[int, Scores]:
         """The scores of a row's examples by seed, where the metric is their mean."""
