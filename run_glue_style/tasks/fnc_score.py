@@ -8,6 +8,7 @@ from typing import Any
 import datasets
 import evaluate
 import numpy as np
+from numpy.typing import NDArray
 
 UNRELATED = "unrelated"
 RELATED_POINTS = 0.25  # for telling related from unrelated
@@ -54,11 +55,16 @@ class FNCScore(evaluate.Metric):  # type: ignore[misc]
             `fnc_score`, the points; `fnc_max`, those of a perfect answer; `fnc_relative`, the share of them.
         """
         gold = np.asarray(references)  # (rows,)
-        points, most = self._points(np.asarray(predictions), gold), self._points(gold, gold)
+        points = float(self._points(np.asarray(predictions), gold).sum())
+        most = float(self._points(gold, gold).sum())
         return {"fnc_score": points, "fnc_max": most, "fnc_relative": points / most}
 
-    def _points(self, predicted: np.ndarray[Any, Any], gold: np.ndarray[Any, Any]) -> float:
+    def example_scores(self, predictions: NDArray[Any], references: NDArray[Any]) -> dict[str, NDArray[Any]]:
+        """What each row adds to `fnc_relative`, in shares of a row, so that it is their mean. (rows,)"""
+        most = self._points(references, references)  # (rows,)
+        return {"fnc_relative": self._points(predictions, references) / most.mean()}
+
+    def _points(self, predicted: NDArray[Any], gold: NDArray[Any]) -> NDArray[Any]:
         related = gold != self.unrelated  # (rows,)
         right_kind = related == (predicted != self.unrelated)
-        exact = related & (predicted == gold)
-        return float(RELATED_POINTS * right_kind.sum() + EXACT_POINTS * exact.sum())
+        return RELATED_POINTS * right_kind + EXACT_POINTS * (related & (predicted == gold))

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import datasets
 import evaluate
 import numpy as np
+from numpy.typing import NDArray
 
 from modeling_dsa.evaluation.classification import classification_scores
 from modeling_dsa.evaluation.similarity import correlate
@@ -76,6 +77,14 @@ class ClassificationMetric(evaluate.Metric):  # type: ignore[misc]
                     f"{self.label_names} have the labels 0 to {len(self.label_names) - 1}"
                 )
         return classification_scores(gold, predicted, self.label_names)
+
+
+@runtime_checkable
+class MeanOfExamples(Protocol):
+    """A metric that is the mean of a score of each example, so that two runs can be compared example by example."""
+
+    def example_scores(self, predictions: NDArray[Any], references: NDArray[Any]) -> dict[str, NDArray[Any]]:
+        """From (rows,) integer labels both to the scores of rows by the name of their mean. (rows,)"""
 
 
 class Score(evaluate.Metric):  # type: ignore[misc]

@@ -14,11 +14,20 @@ from datasets import Dataset
 from modeling_dsa import DSAConfig
 from modeling_dsa.poolings_dsa import POOLINGS
 from run_glue_style.tasks.class_shares import class_shares
+from run_glue_style.tasks.metrics import MeanOfExamples
 from run_glue_style.tasks.task import Task
 
 from .data import load_data, short_examples, tokenize_data, truncation_sentence
 from .model import check_model_arguments, check_recipe, has_fresh_head, make_config, make_model, vectors_path
-from .objective import Classification, ComputeMetrics, Metrics, Objective, Regression, metric_value
+from .objective import (
+    Classification,
+    ComputeMetrics,
+    ExampleScores,
+    Metrics,
+    Objective,
+    Regression,
+    metric_value,
+)
 from .recipe import ModelArguments, RunArguments, TrainingRecipe, require_no_classes
 from .results import summary
 from .run import PreparedRun, Reporter, train_and_evaluate
@@ -146,7 +155,8 @@ def make_objective(task: Task, recipe: TrainingRecipe) -> Objective:
     name = recipe.metric_for_best_model or task.metric_for_best_model
     metric_value(metrics_of_some_labels(task), name)
     if not task.is_regression:
-        return Classification(_compute(task), name, recipe.label_smoothing, task.class_points)
+        scores = partial(_example_scores, task)
+        return Classification(_compute(task), name, recipe.label_smoothing, task.class_points, scores)
     require_no_classes(recipe, "these labels are numbers")
     return Regression(_compute(task), name)
 
@@ -155,6 +165,15 @@ def metrics_of_some_labels(task: Task) -> Metrics:
     """The metrics of a perfect prediction, but for its loss: what names they have, before there are data."""
     labels = np.asarray([0, 1], np.float32 if task.is_regression else np.int64)
     return _compute(task)(labels, labels)
+
+
+def _example_scores(task: Task, predictions: np.ndarray, references: np.ndarray) -> ExampleScores:
+    """Of all metrics that are a mean over examples and say so."""
+    scores: ExampleScores = {}
+    for metric in task.metrics:
+        if isinstance(metric, MeanOfExamples):
+            scores |= metric.example_scores(predictions, references)
+    return scores
 
 
 def _compute(task: Task) -> ComputeMetrics:

@@ -15,6 +15,7 @@ from .training_batches import Batch, model_inputs
 Metrics: TypeAlias = dict[str, Any]
 ExampleScores: TypeAlias = dict[str, NDArray[Any]]
 ComputeMetrics: TypeAlias = Callable[[np.ndarray, np.ndarray], Metrics]
+ComputeExampleScores: TypeAlias = Callable[[np.ndarray, np.ndarray], ExampleScores]
 
 PREDICTION = "prediction"  # the class of each example, among its scores
 
@@ -65,12 +66,14 @@ class Classification:
         class_points: What an example of each class is worth, where they differ: the model learns as if the classes were
             as much more frequent. Its first choice is the class whose probability times points is the highest, which is
             the one with the most points to be expected where no answer but the right one has any.
+        compute_examples: From the same as `compute` to scores of examples whose means are metrics, beside accuracy.
     """
 
     compute: ComputeMetrics
     metric_for_best_model: str
     label_smoothing: float = 0.0
     class_points: tuple[float, ...] | None = None
+    compute_examples: ComputeExampleScores | None = None
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
         """As in `Objective`. ()"""
@@ -99,9 +102,11 @@ class Classification:
         return {"loss": loss, **self.compute(predictions.argmax(-1).numpy(), labels.numpy())}
 
     def example_scores(self, predictions: Tensor, labels: Tensor) -> ExampleScores:
-        """As in `Objective`: whether the predicted class is the label, and which it is."""
+        """As in `Objective`: whether the predicted class is the label, other metrics' shares, and which class it is."""
         predicted = predictions.argmax(-1)
-        return {"accuracy": (predicted == labels).numpy(), PREDICTION: predicted.to(torch.int16).numpy()}
+        both = predicted.numpy(), labels.numpy()
+        others = {} if self.compute_examples is None else self.compute_examples(*both)
+        return {"accuracy": (predicted == labels).numpy(), **others, PREDICTION: predicted.to(torch.int16).numpy()}
 
     def finish(self, model: nn.Module) -> None:
         """Logits are what is saved."""

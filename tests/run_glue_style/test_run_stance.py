@@ -129,6 +129,12 @@ def test_who_learns_points_counts_an_unrelated_pair_as_a_quarter(files: dict[str
         assert objective.class_points == points
 
 
+def test_each_pairs_share_of_the_official_score_is_kept_for_paired_tests() -> None:
+    objective = make_objective(make_task(DataArguments(data_dir=Path())), TrainingRecipe())
+    scores = objective.example_scores(torch.eye(4), torch.tensor([0, 2, 2, 3]))  # right, other related class, right, ..
+    assert scores["fnc_relative"].tolist() == pytest.approx([4 / 3.25, 1 / 3.25, 4 / 3.25, 1 / 3.25])
+
+
 def test_without_a_limit_every_token_is_read(finished: tuple[Path, str]) -> None:
     folder, written = finished
     texts = read_results(folder)["texts"]["test"]

@@ -70,6 +70,8 @@ def test_published_scores(matrix: list[list[int]], points: float, most: float, p
     scores = score(predicted.tolist(), gold.tolist())
     assert (scores["fnc_score"], scores["fnc_max"]) == (points, most)
     assert 100 * scores["fnc_relative"] == pytest.approx(percent, abs=1e-12)
+    of_pairs = FNCScore(NAMES).example_scores(predicted, gold)["fnc_relative"]
+    assert 100 * of_pairs.mean() == pytest.approx(percent, abs=1e-12)
 
 
 @pytest.mark.skipif(not TEST_STANCES.is_file(), reason="the competition's files are not here")
