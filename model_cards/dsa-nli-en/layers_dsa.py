@@ -114,7 +114,7 @@ class _Convolution(torch.autograd.Function):
         seen = gradient  # of each token what those get that see it, (tokens, kernel * out_channels)
         if kernel > 1:  # by the weight by which they see it: the last of a kernel is for the first of them
             padded = F.pad(gradient, (0, 0, (kernel - 1) // 2, kernel // 2))
-            seen = padded.unfold(0, kernel, 1).transpose(1, 2).flip(1).flatten(1)
+            seen = torch.cat([padded[first : first + len(gradient)] for first in reversed(range(kernel))], dim=1)
         if ctx.needs_input_grad[0]:
             of_tokens = seen @ weight.permute(2, 0, 1).flatten(0, 1)  # (tokens, in_channels)
         if ctx.needs_input_grad[1]:
