@@ -266,7 +266,7 @@ def _require_own(folder: AnyPath, run: str, shards: Sequence[AnyPath] = ()) -> N
 
 def _check_or_write_manifest(folder: AnyPath, manifest: dict[str, dict[str, Any]], overwrite: bool) -> str:
     """Leave the manifest in a folder, unless it holds the vectors of another one; the hash that marks this one's."""
-    path = folder / MANIFEST
+    path, run = folder / MANIFEST, _hash(manifest)
     if path.is_file() and not overwrite:
         try:
             found = _without_names(json.loads(path.read_text(encoding="utf-8")))
@@ -279,5 +279,7 @@ def _check_or_write_manifest(folder: AnyPath, manifest: dict[str, dict[str, Any]
                 f"{folder} holds vectors of another run, which differs in its {' and its '.join(others)}: give "
                 "--overwrite to replace them, or another folder."
             )
+        if found == wanted:  # other processes read it, and not every file system replaces a file in one step
+            return run
     write_json(manifest, path)
-    return _hash(manifest)
+    return run

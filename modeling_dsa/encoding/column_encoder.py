@@ -5,7 +5,10 @@ name and loads it by itself.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, overload
+
+import numpy as np
 
 from modeling_dsa.batching_dsa import BATCH_SIZE, Vectors, VectorType
 
@@ -16,14 +19,18 @@ from .vector_files import check_finite
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+    from pyarrow import RecordBatch, Table
 
 
 class ColumnEncoder:
     """Adds the vectors of a column of sentences to batches of rows.
 
     The class is an actor for Ray Data's `map_batches`; an object is a function for `map(batched=True)` of `datasets`,
-    and its method `frames` one for Spark's `mapInPandas`. What is sent to workers, and what `datasets` keeps results
-    by, is the model's name, its hash and the options.
+    and its methods `record_batches` and `frames` are those for Spark's `mapInArrow` and `mapInPandas`. What is sent to
+    workers, and what `datasets` keeps results by, is the model's name, its hash and the options.
+
+    Attributes:
+        sha256: The model's hash.
     """
 
     def __init__(
@@ -35,6 +42,8 @@ class ColumnEncoder:
         batch_size: int = BATCH_SIZE,
         normalize: bool = False,
         dtype: VectorType = "float32",
+        device: str | None = None,
+        sha256: str | None = None,
     ) -> None:
         """Load the model, so that a mistake comes to light where the work is planned.
 
@@ -45,9 +54,13 @@ class ColumnEncoder:
             batch_size: As for `SentenceEncoder.encode`; it is not that of the engine, which may be much larger.
             normalize: As for `SentenceEncoder.encode`.
             dtype: As for `SentenceEncoder.encode`. Spark has no type for float16.
+            device: As for `SentenceEncoder.from_pretrained`, on each worker. Give "cpu" where workers are forked, which
+                cannot use a GPU that their parent has used.
+            sha256: The hash that the model must have: the attribute of the `ColumnEncoder` where the work is planned,
+                for an engine that makes one on each worker by itself. Default: whatever is found.
 
         Raises:
-            ValueError: As in `SentenceEncoder.from_pretrained`.
+            ValueError: As in `SentenceEncoder.from_pretrained`, or the model's hash is another one.
             OSError: As there.
         """
         self.model = model
@@ -56,29 +69,56 @@ class ColumnEncoder:
         self.batch_size = batch_size
         self.normalize = normalize
         self.dtype: VectorType = dtype
-        self._encoder: SentenceEncoder | None = SentenceEncoder.from_pretrained(model)
-        self._sha256 = model_hash(self._encoder)
+        self.device = device
+        self._encoder: SentenceEncoder | None
+        self._encoder, self.sha256 = _load(model, sha256, device)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "_encoder": None}
 
-    def __call__(self, rows: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
+    @overload
+    def __call__(self, rows: Mapping[str, Sequence[Any]]) -> dict[str, Any]: ...
+
+    @overload
+    def __call__(self, rows: "Table") -> "Table": ...
+
+    def __call__(self, rows: Any) -> Any:
         """Encode a batch of rows by column, as Ray Data and `datasets` hand them over.
 
         Args:
-            rows: The values of each column.
+            rows: The values of each column; or a `pyarrow.Table`, which keeps whole numbers beside missing ones.
 
         Returns:
-            The same, and the vectors. (rows, m * d_o)
+            The same, and the vectors: an array (rows, m * d_o), or a column of lists.
 
         Raises:
             ValueError: There is no such column, or already one of that name; a value is no string; a vector is not
                 finite in `dtype`; or this worker finds another model under the name.
         """
-        return {**rows, self.vector_column: self._encode(list(rows), rows.get(self.text_column, ()))}
+        if isinstance(rows, Mapping):
+            return {**rows, self.vector_column: self._encode(list(rows), rows.get(self.text_column, ()))}
+        return self._with_vectors(rows)
+
+    def record_batches(self, batches: "Iterator[RecordBatch]") -> "Iterator[RecordBatch]":
+        """Encode the batches of a partition, as Spark's `mapInArrow` hands them over; other columns stay as they are.
+
+        Args:
+            batches: Parts of a partition.
+
+        Yields:
+            Each with the vectors, one list of numbers a row.
+
+        Raises:
+            ValueError: As in `__call__`.
+        """
+        for batch in batches:
+            yield self._with_vectors(batch)
 
     def frames(self, frames: "Iterator[DataFrame]") -> "Iterator[DataFrame]":
-        """Encode the frames of a partition, as Spark hands them over.
+        """Encode the frames of a partition, as Spark's `mapInPandas` hands them over.
+
+        It is right where no whole number is missing: pandas makes float64 of such a column, and of `2**53 + 1` another
+        number. `record_batches` keeps it.
 
         Args:
             frames: Parts of a partition.
@@ -95,6 +135,18 @@ class ColumnEncoder:
                 texts = texts.astype(object).where(texts.notna(), None)
             yield frame.assign(**{self.vector_column: list(self._encode(list(frame.columns), texts))})
 
+    def _with_vectors(self, rows: Any) -> Any:
+        """A table or batch of pyarrow and the vectors as its last column."""
+        import pyarrow
+
+        columns = rows.schema.names
+        texts = rows.column(self.text_column).to_pylist() if self.text_column in columns else ()
+        vectors = self._encode(columns, texts)
+        # Spark cannot read lists of fixed size.
+        offsets = pyarrow.array(np.arange(len(vectors) + 1) * vectors.shape[1], pyarrow.int32())
+        lists = pyarrow.ListArray.from_arrays(offsets, pyarrow.array(vectors.reshape(-1)))
+        return rows.append_column(self.vector_column, lists)
+
     def _encode(self, columns: Sequence[str], texts: Sequence[Any]) -> Vectors:
         if self.text_column not in columns:
             raise ValueError(f"The rows have no column {self.text_column!r}: they have {', '.join(columns):.500}.")
@@ -109,10 +161,20 @@ class ColumnEncoder:
 
     def _loaded(self) -> SentenceEncoder:
         if self._encoder is None:
-            encoder = SentenceEncoder.from_pretrained(self.model)
-            if model_hash(encoder) != self._sha256:
-                raise ValueError(
-                    f"{self.model} is another model on this worker than where the work was planned: bring them in line."
-                )
-            self._encoder = encoder
+            self._encoder, _ = _load_once(self.model, self.sha256, self.device)
         return self._encoder
+
+
+def _load(model: str, sha256: str | None, device: str | None) -> tuple[SentenceEncoder, str]:
+    """A model and its hash, which must be `sha256` where that is given."""
+    encoder = SentenceEncoder.from_pretrained(model, device=device)
+    found = model_hash(encoder)
+    if sha256 not in (None, found):
+        raise ValueError(
+            f"{model} is another model on this worker than where the work was planned: bring them in line."
+        )
+    return encoder, found
+
+
+# Spark unpickles the function for each partition, and a process that it reuses should load a model once.
+_load_once = lru_cache(maxsize=1)(_load)

@@ -1,5 +1,6 @@
 """Where sentences in bulk come from: files and data sets of the Hub, read one after another."""
 
+import glob
 import re
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -56,16 +57,16 @@ def open_sentences(source: str, column: str | None = None, split: str | None = N
 
     Args:
         source: A UTF-8 file: `.txt` with one sentence a line, and what `read_rows` reads (empty lines between *its*
-            rows are none), on this machine or by a URL of fsspec. Or a data set, by its Hub id or folder, which is
-            streamed and needs `datasets`. Or `-`, standard input with one sentence a line.
+            rows are none), on this machine or by a URL of fsspec. Or a data set, by its Hub id or folder on this
+            machine, which is streamed and needs `datasets`. Or `-`, standard input with one sentence a line.
         column: The column that holds the sentences; default: as in [`find_text_columns`]. With it a `.txt` is a
             tab-separated table.
         split: Of a data set; default: the only one.
 
     Raises:
         FileNotFoundError: There is no such file.
-        ValueError: It cannot be reached or read, there is no such column or split, or none is named where there are
-            several.
+        ValueError: It cannot be reached or read, it is the URL of a folder, there is no such column or split, or none
+            is named where there are several.
         OSError: The Hub cannot be reached.
     """
     if source == DASH:
@@ -76,9 +77,12 @@ def open_sentences(source: str, column: str | None = None, split: str | None = N
     if isinstance(path, Path) and _is_data_set(source, path):
         return _open_data_set(source, column, split)
     if not path.exists():
+        patterns = ", and patterns are not read" if glob.has_magic(source) else ""
         raise FileNotFoundError(
-            f"There is no file {source}: give a file of sentences, or a data set's Hub id or folder."
+            f"There is no file {source}{patterns}: give a file of sentences, or a data set's Hub id or folder."
         )
+    if not isinstance(path, Path):
+        _refuse_other_urls(source, path)
     if split is not None:
         raise ValueError(f"{source} is a file and has no splits: leave --split out.")
     return _open_file(path, column)
@@ -97,6 +101,18 @@ def _is_data_set(source: str, path: Path) -> bool:
     if path.exists():
         return path.is_dir()
     return not is_readable(path) and bool(re.fullmatch(r"[\w-]+(/[\w.-]+)?", source))  # or it is a file that is missing
+
+
+def _refuse_other_urls(source: str, path: AnyPath) -> None:
+    """Refuse a URL whose end is no file's extension, though it looks right."""
+    if source.endswith("/") or path.is_dir():
+        raise ValueError(f"{source} is a folder: give the URL of one file, or a folder on this machine.")
+    query = path.name.partition("?")[2]
+    if query and not is_readable(path):
+        raise ValueError(
+            f"{source} has ?{query} behind the file's name, whose extension says how to read it: leave that out, or "
+            "download the file and give it."
+        )
 
 
 def _open_file(path: AnyPath, column: str | None) -> SentenceSource:

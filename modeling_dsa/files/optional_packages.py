@@ -23,4 +23,4 @@ def optional_packages(user: str, extra: str, *packages: str) -> Iterator[None]:
         if missing not in packages:
             raise
         name = missing.replace("_", "-")
-        raise ValueError(f'{user} needs {name}: pip install "dsa-transformers[{extra}]".') from error
+        raise ValueError(f'{user} needs {name}: pip install ".[{extra}]" in a clone of dsa-transformers.') from error

@@ -29,10 +29,12 @@ def replaced_file(path: AnyPath) -> Iterator[Path]:
     """A path beside `path`, with the same extension, to write to; at the end of the block it takes the name of `path`.
 
     Where the block fails, `path` stays as it was and what was written is removed. The folder is made. What goes to
-    another machine is written here, in the folder for temporary files, and uploaded at the end of the block.
+    another machine is written here, in the folder for temporary files, and uploaded at the end of the block. Where its
+    file system replaces no file, the old one is removed before the new one takes its name.
 
     Raises:
         ValueError: It is a device or a pipe, which the file would replace for all that use it.
+        OSError: It cannot be written.
     """
     if not isinstance(path, Path):
         with TemporaryDirectory() as folder:
@@ -87,9 +89,24 @@ def _upload(file: Path, path: "UPath") -> None:
     beside = _beside(path)
     try:
         beside.fs.put_file(str(file), beside.path)
-        beside.fs.mv(beside.path, path.path)
+        _move(beside, path)
     finally:
         beside.unlink(missing_ok=True)
+
+
+def _move(beside: "UPath", path: "UPath") -> None:
+    """Give a file the name of another one, which some file systems refuse and WebHDFS passes over in silence."""
+    try:
+        beside.fs.mv(beside.path, path.path)
+    except Exception:  # each file system has an error of its own for it
+        if not (beside.exists() and path.exists()):
+            raise
+    if not beside.exists():
+        return
+    path.unlink(missing_ok=True)
+    beside.fs.mv(beside.path, path.path)
+    if beside.exists():
+        raise OSError(f"{path} was not written, as its file system did not rename {beside.name}: give another output.")
 
 
 def _name_file(error: OSError, path: Path, beside: Path) -> None:

@@ -67,4 +67,5 @@ class FNCScore(evaluate.Metric):  # type: ignore[misc]
     def _points(self, predicted: NDArray[Any], gold: NDArray[Any]) -> NDArray[Any]:
         related = gold != self.unrelated  # (rows,)
         right_kind = related == (predicted != self.unrelated)
-        return RELATED_POINTS * right_kind + EXACT_POINTS * (related & (predicted == gold))
+        points: NDArray[Any] = RELATED_POINTS * right_kind + EXACT_POINTS * (related & (predicted == gold))
+        return points

@@ -237,6 +237,9 @@ def test_manifest_says_what_made_the_vectors(tmp_path: Path) -> None:
     assert re.fullmatch(r"[0-9a-f]{64}", manifest["model"]["sha256"])
     assert manifest["input"] == {"name": "rows", "rows": len(SENTENCES)}
     assert manifest["options"] == {"normalize": False, "dtype": "float32", "shard_size": 50}
+    written = (tmp_path / "a" / MANIFEST).stat()
+    encode_bulk(small_encoder(), source(), tmp_path / "a", OPTIONS, ALONE)
+    assert (tmp_path / "a" / MANIFEST).stat() == written  # it is not written again
     (tmp_path / "a" / MANIFEST).write_text("[")
     with pytest.raises(ValueError, match=r"_manifest\.json is broken: give --overwrite to start again"):
         encode_bulk(small_encoder(), source(), tmp_path / "a", OPTIONS, ALONE)

@@ -3,6 +3,7 @@
 import os
 import pickle
 import shutil
+import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -42,10 +43,36 @@ def test_rows_keep_their_columns_and_get_the_vectors_of_their_sentences(model: P
             assert np.abs(np.stack(frame["v"]) - expected[:4]).max() <= 1e-6
 
 
+def test_arrow_keeps_whole_numbers_beside_missing_ones(model: Path) -> None:
+    expected = SentenceEncoder.from_pretrained(model).encode(["" if text is None else text for text in TEXTS])
+    encode = ColumnEncoder(str(model))
+    ids = pyarrow.array([None, 2**53 + 1, *range(len(TEXTS) - 2)], pyarrow.int64())
+    texts = [text if text is None else text.replace("\ud800", "\ufffd") for text in TEXTS]
+    table = pyarrow.table({"id": ids, "text": texts})
+    batches = table.to_batches(max_chunksize=4)
+    for found in (
+        encode(table),
+        pyarrow.Table.from_batches(encode.record_batches(iter([batches[0].slice(0, 0), *batches]))),
+    ):
+        assert found.drop_columns("vector") == table
+        assert found.schema.field("vector").type == pyarrow.list_(pyarrow.float32())
+        assert np.abs(np.array(found["vector"].to_pylist()) - expected).max() <= 1e-6
+
+
 def test_options_are_those_of_the_encoder(model: Path) -> None:
     expected = SentenceEncoder.from_pretrained(model).encode(["a dog"], normalize=True, dtype="int8")
-    found = ColumnEncoder(str(model), normalize=True, dtype="int8")({"text": ["a dog"]})["vector"]
-    assert (found == expected).all()
+    encode = ColumnEncoder(str(model), normalize=True, dtype="int8", device="cpu")
+    assert (encode({"text": ["a dog"]})["vector"] == expected).all()
+    with pytest.raises(NotImplementedError, match="meta tensor"):  # the other device that every machine has
+        ColumnEncoder(str(model), device="meta")
+
+
+def test_a_process_loads_a_model_once(model: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(model, tmp_path / "model")
+    sent = pickle.dumps(ColumnEncoder(str(folder)))
+    first = pickle.loads(sent)({"text": ["a dog"]})["vector"]
+    shutil.rmtree(folder)
+    assert (pickle.loads(sent)({"text": ["a dog"]})["vector"] == first).all()
 
 
 def test_a_mistake_stops_the_worker(model: Path, tmp_path: Path) -> None:
@@ -61,6 +88,8 @@ def test_a_mistake_stops_the_worker(model: Path, tmp_path: Path) -> None:
     save_encoder(folder, head_count=1)
     with pytest.raises(ValueError, match="is another model on this worker"):
         pickle.loads(pickle.dumps(encode))({"text": ["a"]})
+    with pytest.raises(ValueError, match="is another model on this worker"):
+        ColumnEncoder(str(folder), sha256=encode.sha256)
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +100,10 @@ def sentences(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for file in range(FILES):
         ids = range(file * ROWS, (file + 1) * ROWS)
         texts = [" ".join(WORDS[(row + word) % len(WORDS)] for word in range(row % 31)) + f" {row}" for row in ids]
-        pyarrow.parquet.write_table(pyarrow.table({"id": list(ids), "text": texts}), folder / f"{file:02}.parquet")
+        numbers = [2**53 + row if row % 2 else None for row in ids]
+        table = pyarrow.table({"id": list(ids), "text": texts, "number": numbers})
+        # The name of another split is a file like any other.
+        pyarrow.parquet.write_table(table, folder / f"{file:02}{'-test' if file == FILES - 1 else ''}.parquet")
     return folder
 
 
@@ -122,6 +154,7 @@ def check_all(model: Path, vectors: Path, sentences: Path) -> None:
     found = pyarrow.parquet.read_table(vectors).sort_by("id")
     assert found["id"].to_pylist() == given["id"].to_pylist()
     assert found["text"].to_pylist() == given["text"].to_pylist()
+    assert found["number"].to_pylist() == given["number"].to_pylist()
     expected = SentenceEncoder.from_pretrained(model).encode(given["text"].to_pylist(), normalize=True)
     assert np.abs(np.array(found["vector"].to_pylist()) - expected).max() <= 1e-5
 
@@ -169,4 +202,21 @@ def test_spark_gives_the_work_of_a_killed_executor_to_another(model: Path, sente
         PYSPARK_SUBMIT_ARGS="--master local-cluster[2,1,1024] pyspark-shell",
     )
     assert code == 0
+    check_all(model, vectors, sentences)
+
+
+@pytest.mark.slow
+def test_datasets_encodes_what_a_killed_process_left(model: Path, sentences: Path, tmp_path: Path) -> None:
+    text, vectors, cache = script("map", model, sentences, tmp_path), tmp_path / "vectors.parquet", tmp_path / "cache"
+    code = killing_one(
+        text,
+        lambda command: command[-1:] == [text],  # a fork has its parent's command line
+        lambda: len(list(cache.rglob("tmp*"))) >= 2,  # what each process writes
+        HF_DATASETS_CACHE=str(cache),
+    )
+    assert code != 0
+    assert not vectors.exists()
+    environment = os.environ | {"HF_HUB_OFFLINE": "1", "HF_DATASETS_CACHE": str(cache)}
+    subprocess.run([sys.executable, "-c", text], env=environment, check=True, timeout=300)
+    assert pyarrow.parquet.read_table(vectors)["id"].to_pylist() == list(range(FILES * ROWS))
     check_all(model, vectors, sentences)

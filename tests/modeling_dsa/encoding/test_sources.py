@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow
 import pyarrow.parquet
 import pytest
+from fsspec.implementations.memory import MemoryFileSystem
 
 from modeling_dsa.encoding.sources import open_sentences
 
@@ -152,6 +153,19 @@ def test_missing_files_and_splits_of_files(tmp_path: Path, files: dict[str, str]
             open_sentences(name)
     with pytest.raises(ValueError, match=r"a\.txt is a file and has no splits: leave --split out"):
         open_sentences(files[".txt"], split="train")
+
+
+def test_a_url_is_that_of_one_file() -> None:
+    for name in ("a.txt", "b.txt?download=true"):
+        MemoryFileSystem().pipe(f"/sources/{name}", b"A man sleeps.\n")
+    assert list(open_sentences("memory://sources/a.txt").read()) == ["A man sleeps."]
+    for url in ("memory://sources", "memory://sources/"):
+        with pytest.raises(ValueError, match=f"^{url} is a folder: give the URL of one file, or a folder on this"):
+            open_sentences(url, split="train")
+    with pytest.raises(ValueError, match=r"has \?download=true behind the file's name, whose extension says"):
+        open_sentences("memory://sources/b.txt?download=true")
+    with pytest.raises(FileNotFoundError, match=r"^There is no file memory://sources/\*\.txt, and patterns are not"):
+        open_sentences("memory://sources/*.txt")
 
 
 @pytest.fixture

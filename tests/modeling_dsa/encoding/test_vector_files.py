@@ -103,7 +103,7 @@ def test_made_by_knows_only_whole_files_of_its_own(tmp_path: Path) -> None:
 def test_parquet_without_pyarrow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with (
-        pytest.raises(ValueError, match=r"a needs pyarrow: pip install \"dsa-transformers\[evaluation\]\""),
+        pytest.raises(ValueError, match=r"a needs pyarrow: pip install \"\.\[evaluation\]\" in a clone of dsa-"),
         write_parquet(tmp_path / "a", "int8", 3, 0, ""),
     ):
         pass

@@ -56,5 +56,5 @@ def test_no_file_of_the_current_folder_is_unpickled(tmp_path: Path, monkeypatch:
 def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("HanTa", "HanTa.HanoverTagger"):
         monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(ValueError, match=r'--word_classes needs HanTa: pip install "dsa-transformers\[word-classes\]"'):
+    with pytest.raises(ValueError, match=r'--word_classes needs HanTa: pip install "\.\[word-classes\]" in a clone'):
         load_tagger("en")

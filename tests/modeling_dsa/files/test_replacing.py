@@ -5,10 +5,15 @@ import os
 import socket
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import fsspec
 import pytest
+from fsspec.implementations.memory import MemoryFileSystem
 
+from modeling_dsa.files.remote_paths import parse_path
 from modeling_dsa.files.replacing import filled_folder, replaced_file, write_json
 
 
@@ -92,3 +97,65 @@ def test_a_place_that_cannot_be_written_is_named_as_it_was_given(tmp_path: Path)
         replaced_file(tmp_path / "figures.json") as beside,
     ):
         beside.rename(beside)
+
+
+class Passing(MemoryFileSystem):  # type: ignore[misc]
+    """Renames no file to one that is there and says nothing, as WebHDFS does."""
+
+    def mv(self, path1: str, path2: str, **options: Any) -> None:
+        if not self.exists(path2):
+            super().mv(path1, path2, **options)
+
+
+class Refusing(MemoryFileSystem):  # type: ignore[misc]
+    """Renames no file to one that is there."""
+
+    def mv(self, path1: str, path2: str, **options: Any) -> None:
+        if self.exists(path2):
+            raise FileExistsError(path2)
+        super().mv(path1, path2, **options)
+
+
+class Idle(MemoryFileSystem):  # type: ignore[misc]
+    """Renames nothing and says nothing."""
+
+    def mv(self, path1: str, path2: str, **options: Any) -> None:
+        pass
+
+
+class Failing(MemoryFileSystem):  # type: ignore[misc]
+    """Is gone when a file is to be renamed."""
+
+    def mv(self, path1: str, path2: str, **options: Any) -> None:
+        self.rm(path1)
+        raise ConnectionError("gone")
+
+
+@contextlib.contextmanager
+def memory_as(kind: type[MemoryFileSystem]) -> Iterator[None]:
+    """What is behind `memory://`."""
+    fsspec.register_implementation("memory", kind, clobber=True)
+    try:
+        yield
+    finally:
+        fsspec.register_implementation("memory", MemoryFileSystem, clobber=True)
+
+
+@pytest.mark.parametrize("kind", [Passing, Refusing])
+def test_a_file_is_replaced_where_its_file_system_replaces_none(kind: type[MemoryFileSystem]) -> None:
+    with memory_as(kind):
+        path = parse_path(f"memory://renaming-{kind.__name__}/a.json")
+        for content in ("old", "new"):
+            write_json(content, path)
+            assert path.read_text() == f'"{content}"\n'
+        assert [found.name for found in path.parent.iterdir()] == ["a.json"]
+
+
+def test_a_file_that_was_not_renamed_is_told() -> None:
+    home = "memory://renaming-told"
+    write_json("old", parse_path(f"{home}/a.json"))
+    with memory_as(Failing), pytest.raises(ConnectionError, match="gone"):
+        write_json("new", parse_path(f"{home}/a.json"))
+    assert parse_path(f"{home}/a.json").read_text() == '"old"\n'
+    with memory_as(Idle), pytest.raises(OSError, match=r"a\.json was not written, as its file system did not rename"):
+        write_json("new", parse_path(f"{home}/a.json"))

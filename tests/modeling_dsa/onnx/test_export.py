@@ -270,4 +270,5 @@ def test_what_is_not_installed_is_told(
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, missing, None)
     assert main(["onnx", str(tmp_path)]) == 2
-    assert caplog.messages[-1] == f'error: Writing ONNX files needs {missing}: pip install "dsa-transformers[onnx]".'
+    found = caplog.messages[-1]
+    assert found == f'error: Writing ONNX files needs {missing}: pip install ".[onnx]" in a clone of dsa-transformers.'
