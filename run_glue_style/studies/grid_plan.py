@@ -47,20 +47,23 @@ def plan_grid(
             if row.options[name] != base.get(name):
                 raise ValueError(f"Leave out --{name}: {grid.path}, line {row.line}: the row '{row.name}' changes it.")
 
-    def planned(row: Row, seed: int) -> PlannedRun:
-        own = {name: value for name, value in (grid.options | row.options).items() if name not in given}
-        arguments = [*as_arguments(own), *_SCORES, "--seed", str(seed), *options]
-        return PlannedRun(grid.script, output_dir / row.name / f"seed-{seed}", arguments)
-
-    runs = [planned(row, seed) for seed in seeds for row in chosen]
+    runs = [plan_run(grid, row, seed, output_dir, options) for seed in seeds for row in chosen]
     _check(grid, chosen, runs[: len(chosen)], given)
     for row in grid.rows.values():
         for path in sorted((output_dir / row.name).glob("seed-*.json")):
             seed = path.stem.removeprefix("seed-")
             if not seed.isdecimal():
                 raise ValueError(f"{path} is no run of this grid: those are seed-N.json. Take it away.")
-            refuse_other_options(planned(row, int(seed)))
+            refuse_other_options(plan_run(grid, row, int(seed), output_dir, options))
     return runs
+
+
+def plan_run(grid: Grid, row: Row, seed: int, output_dir: Path, options: Sequence[str]) -> PlannedRun:
+    """A run of a row; grid, output_dir and options as for `plan_grid`."""
+    given = given_options(options)
+    own = {name: value for name, value in (grid.options | row.options).items() if name not in given}
+    arguments = [*as_arguments(own), *_SCORES, "--seed", str(seed), *options]
+    return PlannedRun(grid.script, output_dir / row.name / f"seed-{seed}", arguments)
 
 
 def _check(grid: Grid, rows: Sequence[Row], runs: Sequence[PlannedRun], given: Set[str]) -> None:

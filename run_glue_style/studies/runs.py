@@ -23,6 +23,10 @@ _DETAILS = ("history", "environment", "texts")
 _TEXTS_OF_THE_DATA = "shown_examples"  # for the card of a folder with its model; the data may not be ours to pass on
 
 
+# Where a run is made and what it leaves on its way: its results are the same.
+_OF_NO_RESULT = frozenset({"output_dir", "cpu", "checkpointing_steps", "cache_dir", "report_to"})
+
+
 @dataclass(frozen=True)
 class PlannedRun:
     """A run of a study.
@@ -87,13 +91,27 @@ def refuse_other_options(run: PlannedRun) -> None:
     """
     for path in (run.record, run.folder / RESULTS):
         if path.is_file():
-            made_with = without_options(read_run(path).get("command", ["", "unknown"])[1:], {"output_dir"})
-            if made_with != run.arguments:
+            made_with = read_run(path).get("command", ["", "unknown"])[1:]
+            if _by_name(made_with) != _by_name(run.arguments):
                 raise ValueError(
-                    f"{path} is a run with other options: it was made with '{' '.join(made_with)}', and asked for is "
-                    f"'{' '.join(run.arguments)}'. Give the same options in the same order, another --output_dir, or "
-                    f"delete {run.folder} and {run.record}."
+                    f"{path} is a run with other options: it was made with "
+                    f"'{' '.join(without_options(made_with, {'output_dir'}))}', and asked for is "
+                    f"'{' '.join(run.arguments)}'. Give the same options, another --output_dir, or delete {run.folder} "
+                    f"and {run.record}."
                 )
+
+
+def _by_name(arguments: Sequence[str]) -> dict[str, list[str]]:
+    """The values of the options of a command line that say what is trained."""
+    options: dict[str, list[str]] = {}
+    values: list[str] = []
+    for argument in without_options(arguments, _OF_NO_RESULT):
+        if argument.startswith("--"):
+            name, equals, value = argument.partition("=")
+            values = options[name] = [value] if equals else []
+        else:
+            values.append(argument)
+    return options
 
 
 def as_arguments(options: Mapping[str, str | int | list[str]]) -> list[str]:
