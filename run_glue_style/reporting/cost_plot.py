@@ -1,10 +1,11 @@
 """Accuracy against size and time: `python -m run_glue_style.reporting.cost_plot results/snli`.
 
 What a paper's table says of all its systems (configuration/tables), and the test accuracy of the runs in a folder over
-their trained parameters. The picture is FOLDER/costs.png and FOLDER/costs.svg. The time of our runs is not drawn: they
-were made on machines with other work; benchmarks/ has times.
+their trained parameters and, with --epochs, over the time of an epoch, as `benchmarks/table_epoch.py` measured it: the
+runs themselves were made on machines with other work. The picture is FOLDER/costs.png and FOLDER/costs.svg.
 """
 
+import json
 import math
 import statistics
 from collections.abc import Mapping, Sequence
@@ -26,20 +27,26 @@ from .units import error_bar
 _Point = tuple[float, float, float]  # x, accuracy in percent and its standard deviation or NaN
 
 
-def draw_costs(table: PublishedTable, runs: Mapping[str, Sequence[Mapping[str, Any]]], path: Path) -> None:
+def draw_costs(
+    table: PublishedTable,
+    runs: Mapping[str, Sequence[Mapping[str, Any]]],
+    path: Path,
+    epochs: Mapping[str, float] | None = None,
+) -> None:
     """Draw it as a PNG and as an SVG.
 
     Args:
         table: A paper's, with costs.
         runs: The results of each row's runs.
         path: Where, without an extension.
+        epochs: Measured seconds of an epoch, by row; a row that has none is left out of that panel.
     """
     costs = table.costs.items()
     sizes = {called: (cost.parameters, cost.accuracy, math.nan) for called, cost in costs}
     times = {called: (cost.epoch_seconds, cost.accuracy, math.nan) for called, cost in costs if cost.epoch_seconds}
     ours = {row: _point(of_row) for row, of_row in runs.items()}
-    figure = Figure(figsize=(12, 5.6), layout="constrained")
-    panels = figure.subplots(1, 3)
+    figure = Figure(figsize=(12, 5.6 if epochs is None else 9.0), layout="constrained")
+    panels = figure.subplots(1, 3) if epochs is None else figure.subplots(2, 2).flatten()
     # A run's mark is that of its system in the paper; those that the paper does not have come behind.
     called = {f"{name}-{table.name}": system.called for name, system in table.systems.items()}
     systems = {row: called.get(row) or row for row in ours}
@@ -47,7 +54,14 @@ def draw_costs(table: PublishedTable, runs: Mapping[str, Sequence[Mapping[str, A
     _draw(panels[0], sizes, numbers, "trained parameters, millions")
     _draw(panels[1], times, numbers, "seconds an epoch, one GTX 1080 Ti")
     _draw(panels[2], ours, {row: numbers[name] for row, name in systems.items()}, "trained parameters, millions")
-    for panel, title in zip(panels, ("published", "published", "ours, on the data of these runs"), strict=True):
+    titles = ["published", "published", "ours, on the data of these runs"]
+    if epochs is not None:
+        timed = {row: (epochs[row], *point[1:]) for row, point in ours.items() if row in epochs}
+        of_timed = {row: numbers[systems[row]] for row in timed}
+        _draw(panels[3], timed, of_timed, f"seconds an epoch at {table.title}'s size, measured with nothing beside it")
+        titles.append("ours, on the data of these runs")
+        panels[2].set_ylabel("test accuracy, percent")
+    for panel, title in zip(panels, titles, strict=True):
         panel.set_title(title, fontsize=10)
         panel.set_xscale("log")
         panel.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
@@ -61,6 +75,20 @@ def draw_costs(table: PublishedTable, runs: Mapping[str, Sequence[Mapping[str, A
     panels[2].legend(fontsize=7, title=key, title_fontsize=7)
     figure.suptitle(wrapped(f"{table.title}: accuracy against cost", figure.get_figwidth(), 10), fontsize=10)
     save_picture(figure, path)
+
+
+def read_epochs(path: Path) -> dict[str, float]:
+    """Measured seconds of an epoch by setting, from the record of `benchmarks/table_epoch.py`.
+
+    Raises:
+        OSError: There is no such file.
+        ValueError: It is another one.
+    """
+    try:
+        results = json.loads(path.read_text(encoding="utf-8"))["results"]
+        return {result["setting"]: float(result["seconds"]) for result in results}
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError(f"{path} is no record of benchmarks/table_epoch.py.") from error
 
 
 def _point(runs: Sequence[Mapping[str, Any]]) -> _Point:
@@ -85,15 +113,17 @@ def main() -> None:
     parser = make_parser(__doc__)
     parser.add_argument("folder", type=Path, help="Folder of runs.")
     parser.add_argument("--table", default="snli", help="The paper's table; default: snli.")
+    parser.add_argument("--epochs", type=Path, metavar="FILE", help="Measured epochs: benchmarks/table_epoch.json.")
     arguments = parser.parse_args()
     try:
         table, runs = read_published(arguments.table), read_rows(arguments.folder)
         if not table.costs:
             raise ValueError(f"The table '{table.name}' says nothing of costs: give another --table.")
-    except ValueError as error:
+        epochs = None if arguments.epochs is None else read_epochs(arguments.epochs)
+    except (ValueError, OSError) as error:
         parser.error(str(error))
     with filled_folder(arguments.folder) as beside:
-        draw_costs(table, runs, beside / "costs")
+        draw_costs(table, runs, beside / "costs", epochs)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """Our runs beside a paper's figures, as Markdown and as JSON."""
 
+import math
 import re
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -90,8 +91,19 @@ class Comparison:
             runs = [self.runs.get(f"{system}-{part}", ()) for part in self.table.parts]
             cells.append(_joined(str(len(of_part)) for of_part in runs))
             cells.append(_joined(f"{of_part[0]['trained_parameters']:,}" if of_part else "–" for of_part in runs))
+            if self.table.costs:
+                cost = self.table.costs.get(self.table.systems[system].called or "")
+                seconds = _joined(f"{epoch_seconds(of_part):,.0f}" if of_part else "–" for of_part in runs)
+                cells += [
+                    "–" if cost is None else f"{cost.parameters:g} M",
+                    seconds,
+                    "–" if cost is None or cost.epoch_seconds is None else f"{cost.epoch_seconds:,g}",
+                ]
             rows.append(cells)
-        table = markdown_table([*header, "seeds", "parameters"], rows)
+        header += ["seeds", "parameters"]
+        if self.table.costs:
+            header += ["published", "s an epoch", "published"]
+        table = markdown_table(header, rows)
         return f"**{self.title()}**\n\n{table}\n\n{self.notes()}\n"
 
     def as_json(self) -> dict[str, Any]:
@@ -108,10 +120,11 @@ class Comparison:
                     "standard_deviation": standard_deviation(ours),
                     "published": cell.published,
                 }
-            settings = (f"{system}-{part}" for part in self.table.parts)
+            settings = [f"{system}-{part}" for part in self.table.parts]
             rows[system] = {
                 "called_in_the_paper": row.called,
                 "figures": figures,
+                "epoch_seconds": {name: epoch_seconds(self.runs[name]) for name in settings if name in self.runs},
                 "seeds": {name: [run["seed"] for run in self.runs[name]] for name in settings if name in self.runs},
             }
         return {
@@ -134,6 +147,7 @@ class Comparison:
         table, used = self.table, self.table.published_with
         sentences = [
             "In percent; ±: standard deviation over the seeds; –: none.",
+            *(["Seconds are those of the runs, evaluations included."] if table.costs else []),
             f"Data: {self._grouped(_data)}.",
             f"Word vectors: {self._grouped(_vectors)}.",
             f"Recipe: {self._grouped(_recipe)}.",
@@ -165,6 +179,16 @@ class Comparison:
         said_elsewhere = {"setting", "seed", "output_dir", "recipe", "vectors", *self.table.files, *of_parts}
         options = without_options(run["command"][1:], said_elsewhere)
         return f"`{' '.join(options)}`" if options else "none"
+
+
+def epoch_seconds(runs: Sequence[Run]) -> float:
+    """The time of training, evaluations included, for as many updates as there are in an epoch: the runs' mean."""
+    seconds = []
+    for run in runs:
+        recipe = run["recipe"]
+        batch = recipe["per_device_train_batch_size"] * recipe["gradient_accumulation_steps"] * run["processes"]
+        seconds.append(run["train_seconds"] / run["steps"] * math.ceil(run["data"]["train"]["examples"] / batch))
+    return statistics.mean(seconds)
 
 
 def _data(run: Run) -> str:

@@ -24,10 +24,16 @@ def results(setting: str, seed: int, accuracy: float, **changes: Any) -> dict[st
         "command": ["run_x.py", "--setting", setting, "--seed", str(seed), "--cpu", "--output_dir", "x"],
         "train_seconds": 90.0,
         "model": {"embedding_size": 100},
-        "recipe": {"num_train_epochs": 6.0, "max_train_steps": None},
+        "recipe": {
+            "num_train_epochs": 6.0,
+            "max_train_steps": None,
+            "per_device_train_batch_size": 45,
+            "gradient_accumulation_steps": 1,
+        },
         "seed": seed,
         "steps": 1200,
         "mixed_precision": "no",
+        "processes": 1,
         "data": {"train": {"examples": 9000, "sha256": "a"}, "test": {"examples": 1000, "sha256": "b"}},
         **changes,
     }

@@ -7,7 +7,7 @@ import pytest
 from matplotlib.figure import Figure
 from small_results import results
 
-from run_glue_style.reporting.cost_plot import draw_costs
+from run_glue_style.reporting.cost_plot import draw_costs, read_epochs
 from run_glue_style.reporting.published import read_published
 
 
@@ -21,7 +21,8 @@ def test_every_row_of_the_paper_and_every_run_has_its_mark(tmp_path: Path, monke
 
     monkeypatch.setattr(Figure, "savefig", savefig)
     runs = {"dsa-single-snli": [results("dsa-single-snli", seed, share) for seed, share in enumerate((0.61, 0.63))]}
-    draw_costs(read_published("snli"), runs, tmp_path / "costs")
+    (tmp_path / "epochs.json").write_text('{"results": [{"setting": "dsa-single-snli", "seconds": 1187.2}]}')
+    draw_costs(read_published("snli"), runs, tmp_path / "costs", read_epochs(tmp_path / "epochs.json"))
     marks = [
         {line.get_label(): np.asarray(line.get_xydata()).tolist()[0] for line in panel.lines}
         for panel in figures[0].axes
@@ -33,6 +34,8 @@ def test_every_row_of_the_paper_and_every_run_has_its_mark(tmp_path: Path, monke
     (ours,) = figures[0].axes[2].containers  # with whiskers, which the published figures do not have
     assert ours.get_label() == "dsa-single-snli"
     assert ours[0].get_xydata().tolist()[0] == pytest.approx([2.078703, 61])
+    (timed,) = figures[0].axes[3].containers
+    assert timed[0].get_xydata().tolist()[0] == pytest.approx([1187.2, 61])
     assert not figures[0].axes[0].containers
     (theirs,) = (line for line in figures[0].axes[0].lines if line.get_label() == "600D Single DSA")
     assert (theirs.get_marker(), theirs.get_color()) == (ours[0].get_marker(), ours[0].get_color())

@@ -34,16 +34,19 @@ def test_one_run_has_no_spread() -> None:
 def test_rows_of_snli_have_mean_spread_and_the_published_figure_or_a_dash() -> None:
     runs = (*seeds("dsa-single-snli", (0.61, 0.62, 0.63)), *seeds("bilstm-structured-5-snli", [0.6]))
     table = lines(compare("snli", *runs))
-    columns = "validation accuracy | test accuracy | published | train accuracy | published | seeds | parameters"
+    columns = (
+        "validation accuracy | test accuracy | published | train accuracy | published | seeds | parameters | published | "
+        "s an epoch | published"
+    )
     assert table[:2] == [
         f"| system | {columns} |",
-        "| bilstm-inner-attention | – | – | 84.2 | – | 84.5 | 0 | – |",
+        "| bilstm-inner-attention | – | – | 84.2 | – | 84.5 | 0 | – | 2.8 M | – | – |",
     ]
     assert table[-4:] == [
-        "| bilstm-structured-5 | 60.00 | 59.00 | – | – | – | 1 | 2,078,703 |",
-        "| static-cnn | – | – | 84.6 | – | 88.7 | 0 | – |",
-        "| dsa-single | 62.00 ± 1.00 | 61.00 ± 1.00 | 86.8 | – | 87.3 | 3 | 2,078,703 |",
-        "| dsa-multiple | – | – | 87.4 | – | 89.0 | 0 | – |",
+        "| bilstm-structured-5 | 60.00 | 59.00 | – | – | – | 1 | 2,078,703 | – | 15 | – |",
+        "| static-cnn | – | – | 84.6 | – | 88.7 | 0 | – | 2.4 M | – | 121 |",
+        "| dsa-single | 62.00 ± 1.00 | 61.00 ± 1.00 | 86.8 | – | 87.3 | 3 | 2,078,703 | 2.1 M | 15 | 135 |",
+        "| dsa-multiple | – | – | 87.4 | – | 89.0 | 0 | – | 7 M | – | 198 |",
     ]
 
 
