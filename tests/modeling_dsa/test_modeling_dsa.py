@@ -270,6 +270,22 @@ def test_a_sentence_has_one_vector_in_float32_at_the_papers_size(pooling: str) -
                     torch.testing.assert_close(vectors[row], alone, rtol=0, atol=1e-6)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("name", OTHER_COUNTS)
+def test_a_sentence_has_one_vector_in_float32_in_each_row_of_table_1(name: str) -> None:
+    """Within 2e-6 of the vector's largest number, alone and among enough others that other kernels compute it."""
+    torch.manual_seed(0)
+    model = DSAModel(DSAConfig.from_pretrained(SHIPPED / name, vocab_size=500, unknown_init_range=0.5)).eval()
+    lengths = torch.randint(1, 40, (32,))
+    ids = torch.randint(5, 500, (32, 40)) * (torch.arange(40) < lengths[:, None])
+    with torch.no_grad():
+        together = model(ids, attention_mask=(ids > 0).long()).pooler_output
+        for vector, row, length in zip(together, ids, lengths, strict=True):
+            alone = model(row[None, :length]).pooler_output[0]
+            largest = max(1.0, alone.abs().max().item())
+            torch.testing.assert_close(vector, alone, rtol=0, atol=2e-6 * largest)
+
+
 @pytest.mark.parametrize("left", [0, 1, 50])
 @pytest.mark.parametrize("right", [0, 1, 50])
 @pytest.mark.parametrize("pooling", ["r=2 m=1", "r=5 m=8", "static"])
