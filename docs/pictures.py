@@ -83,6 +83,7 @@ def pictures() -> dict[Path, Draw]:
             _explain, "explanation.png", "A man is playing a guitar.", "A man is asleep."
         ),
         IMAGES / "vectors.png": partial(_explain, "vectors.png", "--vectors", *HYPOTHESES, "--examples", "1000"),
+        **dict.fromkeys((IMAGES / "figure-3.png", IMAGES / "figure-3.svg"), _figure_3),
         IMAGES / "heads.png": partial(_explain, "heads.png", "--heads", *HYPOTHESES, "--word_classes", "en"),
     }
     for config in sorted(CARDS.glob("*/config.json")):
@@ -156,6 +157,13 @@ def _widget() -> None:
 def _explain(name: str, *words: str) -> None:
     if dsa(["explain", CLASSIFIER, *words, "--output", str(IMAGES / name)]):
         raise RuntimeError(f"dsa explain has not drawn {name}; it says above why.")
+
+
+def _figure_3() -> None:
+    """That of DSA's paper: several heads over sentences of SNLI's kind."""
+    sentences = ("A small brown dog runs across the grassy field.", "Two young girls are playing soccer on the beach.")
+    for name in ("figure-3.png", "figure-3.svg"):
+        _explain(name, *sentences)
 
 
 def _card(folder: Path) -> None:

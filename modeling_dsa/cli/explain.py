@@ -42,7 +42,7 @@ def add_parser(commands: "argparse._SubParsersAction[Any]") -> None:
         default=[],
         metavar="FILE",
         help="Files to write instead of showing it here: .html, a page that needs nothing else; .png, .svg or .pdf, a "
-        "picture. Of --faithfulness and --heads: .json and .png.",
+        "picture. Of --heads: .json and pictures; of --faithfulness: .json and .png.",
     )
     _add_options_of_files(parser)
 
@@ -203,12 +203,12 @@ def _measure_faithfulness(arguments: argparse.Namespace) -> int:
 def _show_heads(arguments: argparse.Namespace) -> int:
     with optional_packages("--heads", "explanation", "matplotlib", "scipy"):
         from modeling_dsa.explanation.head_profiles import head_profiles
-        from modeling_dsa.files.pictures import save_figure
+        from modeling_dsa.files.pictures import EXTENSIONS, save_figure
     from modeling_dsa.explanation.labelled_sentences import read_sentences
     from modeling_dsa.explanation.word_classes import load_tagger
     from modeling_dsa.files.loading import load_model_and_tokenizer
 
-    _check_extensions(arguments.output, (".json", ".png"))
+    _check_extensions(arguments.output, (".json", *EXTENSIONS))
     tagger = load_tagger(arguments.word_classes) if arguments.word_classes else None
     found = read_sentences(arguments.heads, arguments.text_column, None, arguments.examples, with_labels=False)
     profiles = head_profiles(*load_model_and_tokenizer(arguments.model), found.texts, tagger)

@@ -92,7 +92,7 @@ def test_weight_vectors_are_projected(models: Path, tmp_path: Path, capsys: pyte
 
 
 def test_profiles_of_heads_are_shown(models: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    texts, output = tmp_path / "a.tsv", [str(tmp_path / "a.json"), str(tmp_path / "a.png")]
+    texts, output = tmp_path / "a.tsv", [str(tmp_path / name) for name in ("a.json", "a.png", "a.svg")]
     rows = ["sentence\tscore\tlabel", "A man sleeps\t1\tx", "The man sleeps\t2\tx", "A cat sees the man\t3\tx"]
     texts.write_text("\n".join(rows), encoding="utf-8")  # which column holds labels is not clear, and none is wanted
     assert (
@@ -104,6 +104,7 @@ def test_profiles_of_heads_are_shown(models: Path, tmp_path: Path, capsys: pytes
     assert "NOUN " in table
     assert json.loads((tmp_path / "a.json").read_text(encoding="utf-8"))["sentences"] == 3
     assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
+    assert b"<svg" in (tmp_path / "a.svg").read_bytes()
 
 
 @pytest.mark.parametrize(
