@@ -165,11 +165,6 @@ class VariationalSelfAttention(PairwisePooling):
             return self._pool(_sample(mean, log_std, self.prediction_samples), tokens, packing)
 
         seen = self.posterior_joint(self.features(self.posterior_pairs(tokens, packing), packing))  # (N or U, width)
-        if not torch.compiler.is_compiling() and int(classes.min()) < 0:
-            raise ValueError(
-                f"Pooling 'variational' learns from the class of each example, but a label is {int(classes.min())}: "
-                "leave examples without a class out."
-            )
         classes, sentences, token_index, packing = packing.split_by_class(classes, self.class_vectors.in_features)
         one_hot = F.one_hot(classes, self.class_vectors.in_features).to(seen.dtype)  # (V, classes)
         class_vectors = self.class_vectors(one_hot)  # (V, width)

@@ -9,12 +9,29 @@ batch.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 _RECTANGLE_TOKENS = (1 << 16) - 1  # CUDA's longest batch, too; of one rectangle, a single longer sentence apart
+
+
+@dataclass(frozen=True)
+class _Rectangles:
+    """Sentences of similar lengths in rectangles, and the way back.
+
+    Attributes:
+        groups: As `Packing.rectangles` returns them.
+        inside: For each group which of its flattened positions are inside their sentence, sentence by sentence.
+            (tokens of the group,)
+        order: Which of these, all groups together, each packed token is. (N,)
+    """
+
+    groups: list[tuple[Tensor, Tensor]]
+    inside: list[Tensor]
+    order: Tensor
 
 
 @dataclass(frozen=True)
@@ -63,17 +80,27 @@ class Packing:
         Returns:
             The class of each sentence of the new packing, (V,); which sentence of this one it is, (V,); for each of its
             tokens the index of that token in this packing, (M,); and the new packing.
+
+        Raises:
+            ValueError: A class is below 0, as that of an example without a class.
         """
         if self.has_padding_segment:  # copies are apart already
             new = torch.arange(self.lengths.shape[0], device=classes.device)
             indices = torch.arange(self.sentence_of_token.shape[0], device=classes.device)
             of_segments = classes.repeat_interleave(self.sentence_of_example.shape[1])
             return torch.cat([of_segments, of_segments.new_zeros(1)]), new, indices, self
-        keys, new_of_example = torch.unique(self.sentence_of_example * count + classes[:, None], return_inverse=True)
+        known = classes.clamp(min=0)[:, None]  # a class below 0 would point at no sentence before it is refused
+        keys, new_of_example = torch.unique(self.sentence_of_example * count + known, return_inverse=True)
         sentences = keys.div(count, rounding_mode="floor")  # (V,)
         lengths = self.lengths.index_select(0, sentences)
+        lowest, tokens = torch.stack([classes.min(), lengths.sum()]).tolist()  # a GPU is waited for once
+        if lowest < 0:
+            raise ValueError(
+                f"The pooling learns from the class of each example, but a label is {lowest}: leave examples without a "
+                "class out."
+            )
         offsets = lengths.cumsum(0) - lengths
-        sentence_of_token = torch.repeat_interleave(lengths)  # (M,)
+        sentence_of_token = torch.repeat_interleave(lengths, output_size=tokens)  # (M,)
         shift = self.offsets.index_select(0, sentences) - offsets
         indices = torch.arange(sentence_of_token.shape[0], device=shift.device) + shift.index_select(
             0, sentence_of_token
@@ -120,9 +147,17 @@ class Packing:
             lengths = self.lengths[:-1].clamp(min=1)  # no sentence is empty: a softmax over nothing is no number
             indices = self.offsets[:-1, None] + position  # (sentences, tokens)
             return [(indices.clamp(max=self.sentence_of_token.shape[0] - 1), position < lengths[:, None])]
+        return self._rectangles.groups
+
+    @cached_property
+    def _rectangles(self) -> _Rectangles:
+        """Made once for all layers: a GPU is waited for."""
         lengths, order = self.lengths.sort(descending=True)
         sizes = lengths.tolist()
-        groups, start = [], 0
+        # The tokens of the longest sentence, then those of the next.
+        row = torch.repeat_interleave(lengths, output_size=self.sentence_of_token.shape[0])  # (N,)
+        position_in_row = torch.arange(row.shape[0], device=row.device) - (lengths.cumsum(0) - lengths)[row]  # (N,)
+        groups, inside_groups, start, first = [], [], 0, 0
         while start < len(sizes) and sizes[start]:
             longest = sizes[start]
             # A third of a rectangle may be empty at the end of a sentence: more of them would be smaller ones.
@@ -134,8 +169,10 @@ class Packing:
             inside = position < lengths[start:end, None]  # (sentences, tokens)
             indices = self.offsets[order[start:end], None] + position  # (sentences, tokens)
             groups.append((indices.clamp(max=self.sentence_of_token.shape[0] - 1), inside))
-            start = end
-        return groups
+            last = first + sum(sizes[start:end])
+            inside_groups.append((row[first:last] - start) * longest + position_in_row[first:last])
+            start, first = end, last
+        return _Rectangles(groups, inside_groups, (self.offsets[order][row] + position_in_row).argsort())
 
     def pack_rectangles(self, rectangles: list[tuple[Tensor, Tensor]], values: list[Tensor]) -> Tensor:
         """Put the tokens of `rectangles` back in packed order. Each (sentences, tokens, width) -> (N, width)
@@ -149,9 +186,9 @@ class Packing:
             # The rest gets some finite values, which nothing reads.
             indices = self.sentence_of_token.clamp(max=sentences - 1) * longest + self.positions.clamp(max=longest - 1)
             return values[0].flatten(0, 1).index_select(0, indices)
-        order = torch.cat([indices[inside] for indices, inside in rectangles]).argsort()
-        found = [value[inside] for value, (_, inside) in zip(values, rectangles, strict=True)]
-        return torch.cat(found).index_select(0, order)
+        inside = self._rectangles.inside
+        found = [value.flatten(0, 1).index_select(0, index) for value, index in zip(values, inside, strict=True)]
+        return torch.cat(found).index_select(0, self._rectangles.order)
 
     def unpack_tokens(self, packed: Tensor) -> Tensor:
         """Lay packed tokens out as in the batch, with 0 everywhere else. (N, width) -> (B, tokens, width)"""

@@ -183,7 +183,7 @@ class Comparison:
 
 def epoch_seconds(runs: Sequence[Run]) -> float:
     """The time of training, evaluations included, for as many updates as there are in an epoch: the runs' mean."""
-    seconds = []
+    seconds: list[float] = []
     for run in runs:
         recipe = run["recipe"]
         batch = recipe["per_device_train_batch_size"] * recipe["gradient_accumulation_steps"] * run["processes"]

@@ -222,19 +222,22 @@ class Trainer:
         progress, recipe, accelerator = self.progress, self.recipe, self.accelerator
         self.model.train()
         examples = sum(self.batches.global_size(progress.batch + index) for index in range(len(batches)))
-        loss, tokens = 0.0, 0
+        losses: list[torch.Tensor] = []
+        tokens = torch.zeros((), dtype=torch.int64, device=accelerator.device)
         # A forward pass on broken numbers reaches the statistics of batch normalisation.
         buffers = {name: buffer.clone() for name, buffer in self._buffers().items()} if self.run.skip_nonfinite else {}
         for number, batch in enumerate(batches, 1):
-            loss += self._backward(batch, examples, synchronize=number == len(batches))
+            losses.append(self._backward(batch, examples, synchronize=number == len(batches)))
             ids = batch["input_ids"]  # (batch, tokens)
-            tokens += int(((ids != self.tokenizer.pad_token_id) & (ids != self.tokenizer.sep_token_id)).sum())
+            tokens += ((ids != self.tokenizer.pad_token_id) & (ids != self.tokenizer.sep_token_id)).sum()
             progress.batch += 1
-        norm = clip_gradient(accelerator, self.model, recipe.max_grad_norm)
-        must_stop = bool(signals)
+        clipped = clip_gradient(accelerator, self.model, recipe.max_grad_norm)
+        # Read together, as a GPU is waited for.
+        *parts, norm, count = torch.stack([*losses, clipped, tokens]).tolist()
+        loss, must_stop = sum(parts), bool(signals)
         if accelerator.num_processes > 1:
-            sums = torch.tensor([loss / accelerator.num_processes, tokens, must_stop], device=accelerator.device)
-            loss, tokens, must_stop = accelerator.reduce(sums, "sum").tolist()
+            sums = torch.tensor([loss / accelerator.num_processes, count, must_stop], device=accelerator.device)
+            loss, count, must_stop = accelerator.reduce(sums, "sum").tolist()
         if is_finite_update(accelerator, loss, norm):
             self.optimizer.step()
             if self.average is not None:
@@ -246,11 +249,11 @@ class Trainer:
         self.optimizer.zero_grad()
         if not isinstance(self.scheduler, ReduceLROnPlateau):
             self.scheduler.step()
-        progress.count_update(loss, int(tokens), len(self.train_loader))
+        progress.count_update(loss, int(count), len(self.train_loader))
         return bool(must_stop)
 
-    def _backward(self, batch: Batch, examples: int, synchronize: bool) -> float:
-        """Add a batch's part of the gradient of an update with so many examples, and return its part of the loss."""
+    def _backward(self, batch: Batch, examples: int, synchronize: bool) -> torch.Tensor:
+        """Add a batch's part of the gradient of an update with so many examples; return its part of the loss. ()"""
         progress, accelerator = self.progress, self.accelerator
         # Noise is a function of the batch's index in the run, not of what ran before: a resumed run draws the same.
         torch.manual_seed(derived_seed(self.run.seed, progress.epoch, progress.batch, accelerator.process_index))
@@ -259,7 +262,8 @@ class Trainer:
             # Gradients are averaged over the processes.
             loss = loss * (len(batch["labels"]) * accelerator.num_processes / examples)
             accelerator.backward(loss)
-        return float(loss.detach())
+        part: torch.Tensor = loss.detach()
+        return part
 
     def _skip_or_stop(
         self, batches: Sequence[Batch], buffers: Mapping[str, torch.Tensor], loss: float, norm: float

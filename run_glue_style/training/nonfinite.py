@@ -21,14 +21,12 @@ class NonFiniteError(ValueError):
     """A run was stopped by a loss, gradient or weight that is not finite; its last good checkpoint is left."""
 
 
-def clip_gradient(accelerator: Accelerator, model: nn.Module, max_norm: float) -> float:
-    """Clip the gradient's norm, unless `max_norm` is 0, and return what it was before."""
+def clip_gradient(accelerator: Accelerator, model: nn.Module, max_norm: float) -> Tensor:
+    """Clip the gradient's norm, unless `max_norm` is 0, and return what it was before. ()"""
     if max_norm:
         clipped: Tensor = accelerator.clip_grad_norm_(model.parameters(), max_norm)
-        return float(clipped)
-    return float(
-        torch.nn.utils.get_total_norm([weight.grad for weight in model.parameters() if weight.grad is not None])
-    )
+        return clipped
+    return torch.nn.utils.get_total_norm([weight.grad for weight in model.parameters() if weight.grad is not None])
 
 
 def is_finite_update(accelerator: Accelerator, loss: float, norm: float) -> bool:

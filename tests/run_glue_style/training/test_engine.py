@@ -8,6 +8,7 @@ import resource
 import signal
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ import small_runs
 import torch
 import torch.nn.functional as F
 from accelerate import Accelerator
+from gpu_waits import gpu_waits
 from safetensors.torch import save_file
 from small_runs import Example, accuracy, same_tensors, small_trainer, tokenized
 from torch import nn
@@ -373,6 +375,17 @@ def test_accumulated_batches_update_like_one_large_batch(tmp_path: Path) -> None
     for name in weights[0]:
         torch.testing.assert_close(weights[0][name], weights[1][name], rtol=0, atol=1e-8)
     assert losses[0] == pytest.approx(losses[1], abs=1e-9)
+
+
+def test_an_update_waits_for_a_gpu_once_beside_its_batches(tmp_path: Path) -> None:
+    trainer = small_trainer(tmp_path, gradient_accumulation_steps=2, max_train_steps=2)
+    seen: list[Counter[str]] = []
+    with gpu_waits() as counts:
+        for batch in (1, 3):  # the first of an update, and of the next
+            at_batch(trainer, batch, lambda: seen.append(counts.copy()))
+        trainer.train()
+    of_batch = {"nonzero": 2, "index": 1}
+    assert seen[1] - seen[0] == {name: 2 * count for name, count in of_batch.items()} | {"tolist": 1}
 
 
 def test_word_table_is_neither_optimised_nor_changed(tmp_path: Path) -> None:
