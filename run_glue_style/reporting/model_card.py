@@ -25,7 +25,7 @@ from run_glue_style.training.entry import run_script
 from run_glue_style.training.results import check_seeds, read_results
 
 from .card.kinds import NLI, SENTIMENT, Kind, kind_of, shown_inputs
-from .card.known_data import known_data
+from .card.known_data import has_other_data, known_data
 from .card.measured import put_measured
 from .card.metadata import card_metadata
 from .card.run_facts import run_facts
@@ -184,6 +184,7 @@ def _facts(
         "pooling": POOLINGS[config.pooling],
         "results": results,
         "data_key": known.table if known else None,
+        "other_data": has_other_data(results),
         "glove": "glove" in vectors.lower(),
         "first": first,
         "second": second,

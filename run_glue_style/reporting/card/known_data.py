@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from run_glue_style.training.arguments import given_options
+
 
 @dataclass(frozen=True)
 class KnownData:
@@ -86,6 +88,11 @@ def known_data(results: Mapping[str, Any]) -> KnownData | None:
     """The public data that a run was chosen or tested on, if they are any that we know."""
     hashes = {of_split["sha256"] for split, of_split in results.get("data", {}).items() if split != "train"}
     return next((known for known in KNOWN_DATA if known.sha256 & hashes), None)
+
+
+def has_other_data(results: Mapping[str, Any]) -> bool:
+    """Whether a run was trained on further files beside its task's, whose licence is not known here."""
+    return "extra_train_files" in given_options(results.get("command", []))
 
 
 def joined_pairs(results: Mapping[str, Any]) -> JoinedPairs | None:

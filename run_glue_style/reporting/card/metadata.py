@@ -9,7 +9,7 @@ from huggingface_hub import EvalResult, ModelCardData
 from modeling_dsa.hub.publishing import check_repo_id
 
 from .kinds import ENCODER, REGRESSION, Kind
-from .known_data import known_data
+from .known_data import has_other_data, known_data
 from .widget import WidgetExample
 
 # The Hub's name of each of our metrics, and what a reader calls it.
@@ -55,7 +55,7 @@ def card_metadata(
         for example in examples
     ]
     return ModelCardData(
-        license="apache-2.0" if known is not None else None,
+        license="apache-2.0" if known is not None and not has_other_data(results) else None,
         language="en" if known is not None else None,
         library_name="transformers",
         pipeline_tag=_pipeline(kind, results),

@@ -11,7 +11,7 @@ from sentence_transformers import SentenceTransformer
 from modeling_dsa.encoding.encoder import SentenceEncoder
 from modeling_dsa.evaluation.similarity import SimilarityPairs, evaluate_similarity
 
-SHIPPED = Path(__file__).parents[3] / "model_cards" / "dsa-snli"
+SHIPPED = Path(__file__).parents[3] / "model_cards" / "dsa-mini-en"
 SCORED = [
     ("A man is playing a guitar.", "Somebody plays the guitar.", 4.5),
     ("A man is playing a guitar.", "A dog runs in the snow.", 0.2),

@@ -237,6 +237,12 @@ def test_metadata_say_what_it_is(path: str, datasets: list[str] | None, tag: str
     assert not {"base_model", "widget"} & set(data)
 
 
+def test_no_licence_is_claimed_for_weights_that_learnt_from_further_files() -> None:
+    card = card_of(saved("nli-dynamic/base"))
+    assert "license" not in metadata(card)
+    assert "Code: Apache-2.0. Weights: they were trained on further files, too" in card.text
+
+
 def test_a_data_set_of_the_hub_is_named() -> None:
     results = saved("snli/dsa-multiple-snli") | {"source": "nyu-mll/multi_nli"}
     results["data"] = {
