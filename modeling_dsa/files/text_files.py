@@ -27,6 +27,7 @@ Rows: TypeAlias = Iterator[tuple[str, Row]]  # where each row is, such as "a.csv
 
 DASH, STANDARD_INPUT = "-", "standard input"  # on a command line, and in messages
 _CHUNK = 1 << 18  # bytes that are unpacked at once
+_TOLD = 3  # open quotation marks of a file, each by a warning
 _PARQUET_ROWS = 256  # that are unpacked at once: each may be a value that the file holds a single time
 
 
@@ -300,17 +301,21 @@ def _csv_rows(path: AnyPath, columns: Sequence[str] | None) -> Rows:
 
 
 def _told(rows: Any, path: AnyPath) -> Iterator[tuple[int, list[str]]]:
-    """The fields of each row; a warning says where an open quotation mark seems to hold others."""
-    columns = 0
+    """The fields of each row; warnings say where open quotation marks seem to hold others."""
+    columns, found = 0, 0
     for fields in rows:
         columns = columns or len(fields)
         swallowed = swallowed_row(fields, columns)
         if swallowed is not None:
+            found += 1
+        if swallowed is not None and found <= _TOLD:
             _warn_once(
                 f"{path}, line {rows.line_num}: a field of several lines holds {swallowed[:80]!r}, which looks like a "
                 "row of its own: if it is one, close the quotation mark that is open before it."
             )
         yield rows.line_num, fields
+    if found > _TOLD:  # articles of several lines have many
+        _warn_once(f"{path}: {found - _TOLD:,} more fields of several lines hold what looks like a row of its own.")
 
 
 @cache

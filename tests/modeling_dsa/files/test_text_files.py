@@ -234,3 +234,13 @@ def test_a_row_in_an_open_quotation_is_told_once(tmp_path: Path, caplog: pytest.
     assert message.startswith(
         f"{path}, line 4: a field of several lines holds 'open,1', which looks like a row of its own"
     )
+
+
+def test_of_many_such_rows_the_first_are_told_and_the_others_counted(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "articles.csv"
+    path.write_text("text,score\n" + '"open,1\nb,2\nc",3\n' * 5)
+    assert len(list(read_rows(path))) == 5
+    assert len(caplog.messages) == 4
+    assert caplog.messages[-1].startswith(f"{path}: 2 more fields of several lines hold what looks like a row")
