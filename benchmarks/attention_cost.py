@@ -47,7 +47,7 @@ def save_student(options: dict[str, Any], folder: Path) -> None:
         folder: Where; it is made.
     """
     shutil.copytree(ENCODER, folder)
-    changes = {name: int(value) if name in NUMBERS else value for name, value in options.items()}
+    changes: dict[str, Any] = {name: int(value) if name in NUMBERS else value for name, value in options.items()}
     model = DSAModel(DSAConfig.from_pretrained(ENCODER, **changes)).eval()
     words = DSAModel.from_pretrained(ENCODER).get_input_embeddings().weight
     with torch.no_grad():

@@ -14,6 +14,9 @@ from pathlib import Path
 if not __package__:  # started by its path: Python searches this folder, and not the repository's root
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 
+from modeling_dsa import DSAModel
+from modeling_dsa.files.model_folder import read_config
+from modeling_dsa.shipped.settings import setting_folder
 from run_glue_style.distillation.arguments import LossArguments, TeacherArguments
 from run_glue_style.distillation.prepare import (
     check_arguments,
@@ -22,7 +25,7 @@ from run_glue_style.distillation.prepare import (
     prepare_distillation,
     with_word_vectors,
 )
-from run_glue_style.distillation.student import student_config
+from run_glue_style.distillation.student import DEFAULT_SETTING, student_config
 from run_glue_style.reporting.reporters import REPORTERS
 from run_glue_style.training.arguments import parse_arguments
 from run_glue_style.training.entry import CheckedRun, ReadRun, run_script, shared_identity, train_as_read
@@ -31,7 +34,17 @@ from run_glue_style.training.objective import metric_value
 from run_glue_style.training.recipe import require_no_classes
 from run_glue_style.training.run import train_and_evaluate
 
-DEFAULT_SETTING = "dsa-base-en"
+
+def recipe_folder(setting: Path) -> Path:
+    """The folder of the recipe by which a setting is distilled where none is named: its own where it is an encoder, and
+    the default setting's where it is a classifier, whose own is for another script.
+
+    Raises:
+        ValueError: The folder's config is broken.
+    """
+    architectures = read_config(setting).get("architectures") or [DSAModel.__name__]
+    is_own = architectures == [DSAModel.__name__] and (setting / "recipe.yaml").is_file()
+    return setting if is_own else setting_folder(DEFAULT_SETTING)
 
 
 def read(argv: Sequence[str] | None = None) -> ReadRun:
@@ -40,9 +53,10 @@ def read(argv: Sequence[str] | None = None) -> ReadRun:
     Raises:
         SystemExit: The command line has a mistake.
         ValueError: Options contradict each other.
+        OSError: There is no such model.
     """
     teacher, losses, model, recipe, run, overrides = parse_arguments(
-        [TeacherArguments, LossArguments], __doc__, argv, DEFAULT_SETTING
+        [TeacherArguments, LossArguments], __doc__, argv, DEFAULT_SETTING, recipe_folder
     )
     check_arguments(teacher, model)
     model = with_word_vectors(model, teacher)

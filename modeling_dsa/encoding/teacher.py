@@ -37,6 +37,11 @@ def load_teacher(model: str) -> "SentenceTransformer":
         ) from error
 
 
+def teacher_width(teacher: "SentenceTransformer") -> int:
+    """How many numbers its vectors have."""
+    return len(teacher.encode("a", show_progress_bar=False))
+
+
 def teacher_cache() -> Path:
     """The folder of what teachers have computed, where no other one is asked for."""
     import datasets

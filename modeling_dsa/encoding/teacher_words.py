@@ -16,7 +16,7 @@ from modeling_dsa.text.tokenization import CONTINUING, WordTokenizer
 from modeling_dsa.text.vocabulary import Choose, Size, token_counts
 from modeling_dsa.text.word_vectors import WordVectors
 
-from .teacher import load_teacher, teacher_cache, teacher_sha256
+from .teacher import load_teacher, teacher_cache, teacher_sha256, teacher_width
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -44,7 +44,13 @@ def teacher_name(vectors: Path) -> str | None:
 
 
 def vocabulary_from_teacher(
-    model: str, choose: Choose, size: int, *, frequency_weighting: float | None = None, progress: bool = True
+    model: str,
+    choose: Choose,
+    size: int,
+    *,
+    or_narrower: bool = False,
+    frequency_weighting: float | None = None,
+    progress: bool = True,
 ) -> tuple[WordTokenizer, WordVectors]:
     """A tokenizer with the vocabulary that is chosen, and the vectors of all its tokens.
 
@@ -54,6 +60,7 @@ def vocabulary_from_teacher(
         model: As for `load_teacher`.
         choose: Such as `vocabulary_of_texts` with its texts.
         size: As for `teacher_vectors`.
+        or_narrower: Of a teacher whose vectors have fewer numbers take these, and do not refuse it.
         frequency_weighting: As for `teacher_vectors`, with the frequencies of the texts.
         progress: Show a bar.
 
@@ -66,6 +73,8 @@ def vocabulary_from_teacher(
     vocabulary = choose(lowercase=np.array_equal(capital, small))
     tokenizer = vocabulary.tokenizer()
     counts = None if frequency_weighting is None else token_counts(vocabulary, tokenizer)
+    if or_narrower:
+        size = min(size, teacher_width(teacher))
     vectors = teacher_vectors(
         teacher, tokenizer, size, counts=counts, frequency_weighting=frequency_weighting, progress=progress
     )
@@ -99,7 +108,7 @@ def teacher_vectors(
     Raises:
         ValueError: The teacher's vectors have fewer than `size` numbers, or there are fewer tokens.
     """
-    width = len(teacher.encode("a", show_progress_bar=False))
+    width = teacher_width(teacher)
     if size > width:
         raise ValueError(
             f"The teacher's vectors have {width} numbers, so that those of words cannot have {size}: give a config "

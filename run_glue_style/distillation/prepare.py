@@ -1,10 +1,11 @@
 """From the options of a distillation to what the engine trains."""
 
-from collections.abc import Mapping, Sequence
+import logging
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -15,10 +16,11 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from modeling_dsa.batching_dsa import token_ids
 from modeling_dsa.encoding.bulk import Process
 from modeling_dsa.encoding.sources import open_sentences
-from modeling_dsa.encoding.teacher import load_teacher, teacher_cache
+from modeling_dsa.encoding.teacher import load_teacher, teacher_cache, teacher_width
 from modeling_dsa.encoding.teacher_words import TEACHER
 from modeling_dsa.evaluation.similarity import SimilarityPairs, read_similarity
 from modeling_dsa.files.hashing import describe_files
+from run_glue_style.training.model import check_vocabulary
 from run_glue_style.training.recipe import ModelArguments, RunArguments
 from run_glue_style.training.run import PreparedRun
 from run_glue_style.training.token_store import token_cache, tokenize_once
@@ -31,6 +33,8 @@ from .student import make_student
 from .teacher_cache import TeacherCache
 from .teacher_vectors import TeacherVectors, open_vectors, principal_components
 from .vector_objective import Distillation
+
+logger = logging.getLogger(__name__)
 
 _SHOWN = 3  # sentences
 
@@ -58,6 +62,7 @@ def check_arguments(teacher: TeacherArguments, arguments: ModelArguments) -> Non
         raise ValueError("Give either --teacher, a sentence-transformers model, or its --teacher_vectors.")
     if arguments.model_name_or_path is None and arguments.vectors is None and teacher.teacher is None:
         raise ValueError("A fresh student needs word vectors: give --vectors, such as teacher:MODEL.")
+    check_vocabulary(with_word_vectors(arguments, teacher))
 
 
 def with_word_vectors(arguments: ModelArguments, teacher: TeacherArguments) -> ModelArguments:
@@ -96,15 +101,18 @@ def prepare_distillation(
     similarity = _read_similarity(teacher.similarity_file or [])
     sentences = _open_sentences(teacher, run.max_train_samples, is_main)
     train, held_out = sentences.hold_out(teacher.validation_sentences)
-    vectors, folder = _teacher_vectors(teacher, sentences, accelerator, is_whole=run.max_train_samples is None)
-    with accelerator.main_process_first():
+    source = _find_vectors(teacher, sentences, accelerator, is_whole=run.max_train_samples is None)
+    with accelerator.main_process_first():  # before the teacher's work, which a mistake would cost
         student, tokenizer = make_student(
-            arguments, overrides, losses, sentences, vectors.width, run.seed, show_progress=is_main
+            arguments, overrides, losses, sentences, source.width, run.seed, show_progress=is_main
         )
+    vectors = source.open()
     width, max_tokens = student.config.sentence_embedding_size, student.config.max_sentence_tokens
     with accelerator.local_main_process_first():  # the others of its machine find the files
         ids, lengths = tokenize_once(tokenizer, sentences, token_cache(), progress=is_main)
-        components = principal_components(vectors, width, folder) if width < vectors.width else None
+        components = principal_components(vectors, width, source.folder) if width < vectors.width else None
+    if components is not None:
+        logger.info(f"The student learns the first {width:,} principal components of the teacher's {vectors.width:,}.")
     texts = TokenizedTexts(tokenizer, ids, lengths, 1, max_tokens)
     indices = np.arange(len(sentences)).reshape(-1, sentences.per_example)  # (examples, sentences of an example)
     train = train[(lengths[indices[train]] > 0).all(-1)]  # an empty sentence teaches nothing
@@ -119,7 +127,7 @@ def prepare_distillation(
     return PreparedRun(
         model=student,
         tokenizer=tokenizer,
-        objective=_objective(losses, metric_for_best_model, components, student, similarity),
+        objective=_objective(losses, metric_for_best_model, components, student, similarity, sentences.per_example),
         train_examples=DistillationExamples(texts, vectors, train_indices),
         evaluated={"validation": validation},
         validation=["validation"],
@@ -137,6 +145,7 @@ def _objective(
     components: NDArray[np.float32] | None,
     student: PreTrainedModel,
     similarity: Mapping[str, SimilarityPairs],
+    per_example: int,
 ) -> Distillation:
     return Distillation(
         losses=losses,
@@ -144,6 +153,7 @@ def _objective(
         components=None if components is None else torch.tensor(components),
         attention_penalty=student.config.attention_penalty,
         similarity={name: pairs.scores for name, pairs in similarity.items()},
+        pairs=per_example == 2,
     )
 
 
@@ -175,6 +185,7 @@ def _facts(
         "task": "distillation",
         "source": sentences.name,
         "vectors": arguments.vectors.name if arguments.vectors is not None else None,
+        **({"vocabulary": arguments.vocabulary} if arguments.vocabulary else {}),
         "similarity_files": [path.name for path in teacher.similarity_file or []],
         "shown_examples": shown,
     }
@@ -200,17 +211,35 @@ def _name(path: Path) -> str:
     return path.name.partition(".")[0]
 
 
-def _teacher_vectors(
+class _Vectors(NamedTuple):
+    """The vectors of all sentences, which a teacher may still have to compute.
+
+    Attributes:
+        width: Numbers in a vector.
+        folder: For what is made of them.
+        open: Gives them, once they are computed. Every process calls it.
+    """
+
+    width: int
+    folder: Path
+    open: Callable[[], TeacherVectors]
+
+
+def _find_vectors(
     teacher: TeacherArguments, sentences: Sentences, accelerator: Accelerator, *, is_whole: bool
-) -> tuple[TeacherVectors, Path]:
-    """The vectors of all sentences, and a folder for what is made of them; `is_whole` if no sentence is left out."""
+) -> _Vectors:
+    """The vectors of all sentences; `is_whole` if no sentence is left out."""
     root = teacher.cache_dir or teacher_cache()
     if teacher.teacher is not None:
         model = load_teacher(teacher.teacher).to(accelerator.device)
         cache = TeacherCache(root, teacher.teacher, model, sentences)
-        cache.compute(Process(accelerator.process_index, accelerator.num_processes))
-        accelerator.wait_for_everyone()
-        return cache.open(), cache.folder
+
+        def compute() -> TeacherVectors:
+            cache.compute(Process(accelerator.process_index, accelerator.num_processes))
+            accelerator.wait_for_everyone()
+            return cache.open()
+
+        return _Vectors(teacher_width(model), cache.folder, compute)
     assert teacher.teacher_vectors is not None
     vectors = open_vectors(teacher.teacher_vectors)
     if len(vectors) < len(sentences) or (is_whole and len(vectors) > len(sentences)):
@@ -218,7 +247,7 @@ def _teacher_vectors(
             f"{teacher.teacher_vectors} holds {len(vectors):,} vectors, and {sentences.name} {len(sentences):,} "
             "sentences: give the vectors of these texts, in their order."
         )
-    return vectors, root / f"vectors-{vectors.sha256[:16]}"
+    return _Vectors(vectors.width, root / f"vectors-{vectors.sha256[:16]}", lambda: vectors)
 
 
 def _validation_split(

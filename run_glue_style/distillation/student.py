@@ -19,6 +19,8 @@ from run_glue_style.training.recipe import ModelArguments
 from .arguments import LossArguments
 from .sentences import Sentences
 
+DEFAULT_SETTING = "dsa-base-en"  # as wide as its teacher
+
 # Weights that a saved model gets anew where an option asks for them.
 _DRAWN = {"projection_size": "projection.", "word_shortcut": "shortcut."}
 
@@ -41,6 +43,7 @@ def student_config(arguments: ModelArguments, overrides: dict[str, Any]) -> DSAC
             f"A part of pooling '{config.pooling}' learns from the class of each example, and a teacher's vectors have "
             "none: give another --pooling."
         )
+    config.architectures = [DSAModel.__name__]  # records tell by it what was trained
     return config
 
 
@@ -60,8 +63,8 @@ def make_student(
         overrides: Fields of its config in place of the setting's or the model's.
         losses: Some ask for a width.
         sentences: A fresh student's vocabulary is theirs.
-        teacher_width: Numbers in the teacher's vectors. A fresh student without a `projection_size` gets it, where its
-            own vectors have another width.
+        teacher_width: Numbers in the teacher's vectors. A fresh student for which no `projection_size` is asked gets as
+            many if it is of the default setting, or if its own vectors have more numbers or no projection.
         seed: Seed of the weights that are drawn.
         show_progress: Show a bar while vectors are read.
 
@@ -70,13 +73,9 @@ def make_student(
         ValueError: Model, vectors, overrides and teacher do not fit together.
     """
     start = arguments.model_name_or_path
-    config = student_config(arguments, overrides)
-    with loading_errors(start or setting_folder(arguments.setting or "")):
-        if start is None and config.projection_size is None and config.sentence_embedding_size != teacher_width:
-            config.projection_size = teacher_width
-        config.validate()  # loading checks each field, but not how overrides fit together
-        _check_width(config, losses, teacher_width)
-        if start is not None:
+    config = _fitted_config(arguments, overrides, losses, teacher_width)
+    if start is not None:
+        with loading_errors(start):
             drawn = tuple(prefix for option, prefix in _DRAWN.items() if option in overrides)
             refuse_other_encoder(start, config, overrides, drawn)
             with torch.random.fork_rng(devices=[]):
@@ -86,8 +85,26 @@ def make_student(
             refuse_missing_weights(start, missing)
             return model, portable(load_tokenizer(start, config))
     assert arguments.vectors is not None
-    vocabulary, vectors = fresh_vocabulary(arguments.vectors, sentences, config, overrides, show_progress)
+    vocabulary, vectors = fresh_vocabulary(arguments.vectors, arguments, sentences, config, overrides, show_progress)
+    if vectors.dimension != config.embedding_size:  # without an encoder the sentence's width is another one, too
+        config = _fitted_config(arguments, overrides | {"embedding_size": vectors.dimension}, losses, teacher_width)
     return build_model(DSAModel, config, vocabulary, vectors, seed), vocabulary
+
+
+def _fitted_config(
+    arguments: ModelArguments, overrides: dict[str, Any], losses: LossArguments, teacher_width: int
+) -> DSAConfig:
+    """The student's config with vectors that can be compared with the teacher's."""
+    config = student_config(arguments, overrides)
+    with loading_errors(arguments.model_name_or_path or setting_folder(arguments.setting or "")):
+        if arguments.model_name_or_path is None and overrides.get("projection_size") is None:
+            has_own = config.projection_size is not None and arguments.setting != DEFAULT_SETTING
+            width = config.sentence_embedding_size
+            if width > teacher_width or (width < teacher_width and not has_own):
+                config.projection_size = teacher_width
+        config.validate()  # loading checks each field, but not how overrides fit together
+        _check_width(config, losses, teacher_width)
+    return config
 
 
 def _check_width(config: DSAConfig, losses: LossArguments, teacher_width: int) -> None:

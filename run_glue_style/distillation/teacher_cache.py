@@ -1,14 +1,18 @@
-"""The vectors that a teacher gives sentences, computed once: float16 shards in a folder, each whole or not there."""
+"""The vectors that a teacher gives sentences, computed once: float16 shards in a folder, each whole or not there.
+
+Millions of sentences shall not be as many files, and a stop shall cost little: a shard is made of small parts, files of
+their own until it is whole.
+"""
 
 import hashlib
 import itertools
 import json
 import logging
 import re
-from collections.abc import Iterator
+import signal
+from collections.abc import Iterator, Set
 from contextlib import nullcontext
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,7 +37,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 MANIFEST = "manifest.json"
-SHARD_ROWS = 8192  # sentences: sorting them by length leaves little padding, and an interrupt costs a minute at most
+SHARD_ROWS = 8192  # sentences: sorting them by length leaves little padding
+PART_ROWS = 512  # sentences that a stop costs at most: whole batches, so that parts change none of them
 _CPU_BATCH, _GPU_BATCH = 32, 256
 
 
@@ -68,23 +73,25 @@ class TeacherCache:
         """Compute the shards that are not there, where several processes share them those of this one.
 
         Raises:
-            KeyboardInterrupt: The process was asked to stop; finished shards stay.
+            KeyboardInterrupt: The process was asked to stop; finished shards and parts stay.
         """
-        missing = [n for n, path in enumerate(self._paths) if not path.is_file() and n % process.count == process.rank]
+        own = range(process.rank, len(self._paths), process.count)
+        missing = [number for number in own if not self._paths[number].is_file()]
+        self._remove_parts(set(own).difference(missing))  # a process may have been killed before it did so
         if not missing:
             return
         write_json(self._manifest, self.folder / MANIFEST)
-        rows = min(len(missing) * SHARD_ROWS, len(self._sentences))
-        logger.info(f"The teacher's vectors are kept in {self.folder}; a stop loses no finished shard.")
+        rows = sum(min(SHARD_ROWS, len(self._sentences) - number * SHARD_ROWS) for number in missing)
+        logger.info(f"The teacher's vectors are kept in {self.folder}; a stop loses {PART_ROWS} sentences at most.")
         with (
-            handled_stops(_stop),
+            handled_stops(signal.default_int_handler),
             tqdm(total=rows, desc="teacher", unit=" sentences", disable=process.rank > 0) as bar,
         ):
             for number, sentences in self._shards(set(missing)):
-                vectors = self._encode(sentences)
+                vectors = self._shard(number, sentences, bar)
                 with write_npy(self._paths[number], "float16", vectors.shape[1]) as append:
                     append(vectors)
-                bar.update(len(sentences))
+                self._remove_parts({number})
 
     def open(self) -> TeacherVectors:
         """The vectors, once all processes have computed theirs.
@@ -109,6 +116,35 @@ class TeacherCache:
                 for _ in shard:
                     pass
 
+    def _shard(self, number: int, sentences: list[str], bar: "tqdm[Any]") -> NDArray[np.float16]:
+        """The vectors of a shard, from its parts: those that are there and those that are computed. (rows, width)"""
+        longest_first = np.argsort([-len(sentence) for sentence in sentences], kind="stable")  # (rows,)
+        parts = []
+        for start in range(0, len(sentences), PART_ROWS):
+            rows = longest_first[start : start + PART_ROWS]
+            parts.append(self._part(number, start, [sentences[row] for row in rows]))
+            bar.update(len(rows))
+        vectors = np.empty((len(sentences), parts[0].shape[1]), np.float16)
+        vectors[longest_first] = np.concatenate(parts)
+        return vectors
+
+    def _part(self, number: int, start: int, sentences: list[str]) -> NDArray[np.float16]:
+        """(sentences, width)"""
+        path = self.folder / f"part-{number:06}-{start:06}-{len(sentences):06}.npy"
+        vectors: NDArray[np.float16]
+        try:
+            vectors = np.load(path)
+        except (OSError, EOFError, ValueError):  # there is none, or it is broken
+            vectors = self._encode(sentences)
+            with write_npy(path, "float16", vectors.shape[1]) as append:
+                append(vectors)
+        return vectors
+
+    def _remove_parts(self, numbers: Set[int]) -> None:
+        for path in self.folder.glob("part-*.npy"):
+            if int(path.name.split("-")[1]) in numbers:
+                path.unlink(missing_ok=True)  # another run may have the same texts
+
     def _encode(self, sentences: list[str]) -> NDArray[np.float16]:
         """(sentences, width), of length 1"""
         device = self._teacher.device
@@ -127,8 +163,3 @@ class TeacherCache:
 def _autocast(device: torch.device) -> Any:
     """bf16 where the hardware computes with it; its vectors have a cosine of 0.99998 with those of float32."""
     return torch.autocast(device.type, torch.bfloat16) if computes_in_bf16(device) else nullcontext()
-
-
-def _stop(_number: int, _frame: FrameType | None) -> None:
-    """End as Ctrl-C does, so that nothing is left half-written."""
-    raise KeyboardInterrupt

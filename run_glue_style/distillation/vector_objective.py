@@ -16,7 +16,7 @@ from run_glue_style.training.training_batches import Batch, model_inputs
 
 from .arguments import LossArguments
 
-_AT_ONCE = 512  # vectors
+_AT_ONCE = 512  # vectors, an even number: pairs stay together
 
 
 @dataclass(frozen=True)
@@ -34,6 +34,7 @@ class Distillation:
         attention_penalty: Factor on the model's `attention_penalty`, where it has one.
         similarity: Human scores of pairs, by the name of their file. The sentences of these pairs, all first ones and
             then all second ones, stand in this order at the end of the validation split, with labels of zeros.
+        pairs: Whether sentences 2 i and 2 i + 1 of the validation split, before those, are a pair.
     """
 
     losses: LossArguments
@@ -41,6 +42,7 @@ class Distillation:
     components: Tensor | None = None
     attention_penalty: float = 0.0
     similarity: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
+    pairs: bool = False
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
         """As in `Objective`. ()"""
@@ -88,7 +90,7 @@ class Distillation:
         held_out = self._held_out(labels)
         vectors, teacher = predictions[:held_out], labels[:held_out]
         parts = zip(vectors.split(_AT_ONCE), teacher.split(_AT_ONCE), strict=True)
-        loss = sum(float(self.distance(*part)) * len(part[0]) for part in parts) / held_out
+        loss = sum(float(self.distance(*part, pairs=self.pairs)) * len(part[0]) for part in parts) / held_out
         likeness = self.example_scores(predictions, labels)
         metrics: dict[str, Any] = {"loss": loss} | {name: float(scores.mean()) for name, scores in likeness.items()}
         start, correlations = held_out, []

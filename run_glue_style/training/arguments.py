@@ -4,7 +4,7 @@ import difflib
 import re
 import sys
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import field, fields, make_dataclass
+from dataclasses import field, fields, make_dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, NoReturn, cast, get_args, get_type_hints
 
@@ -14,6 +14,7 @@ from modeling_dsa import DSAConfig
 from modeling_dsa.config_fields_dsa import field_help
 from modeling_dsa.encoders_dsa import ENCODERS
 from modeling_dsa.files.command_line import refuse_undecoded, repeated_option
+from modeling_dsa.files.model_folder import read_config
 from modeling_dsa.poolings_dsa import POOLINGS
 from modeling_dsa.shipped.settings import read_recipe, recipe_path, setting_folder
 
@@ -132,8 +133,11 @@ def parse_arguments(
     description: str | None,
     argv: Sequence[str] | None = None,
     default_setting: str | None = None,
+    recipe_folder: Callable[[Path], Path] | None = None,
 ) -> tuple[Any, ...]:
     """Read the command line over the recipe file that it names over the defaults.
+
+    A rate of the word table that the recipe gives is left out where the words are frozen.
 
     Args:
         task: Dataclasses with the options of one script, each a group in `--help`.
@@ -141,6 +145,7 @@ def parse_arguments(
         argv: The command line; default: the process's own.
         default_setting: What is trained where the command line names neither a setting nor a model. A model takes the
             recipe of this setting.
+        recipe_folder: From a setting's folder to the one whose recipe it takes where none is named; default: the same.
 
     Returns:
         An instance of each class of `task`, then ModelArguments, TrainingRecipe, RunArguments, and the fields of
@@ -148,6 +153,7 @@ def parse_arguments(
 
     Raises:
         SystemExit: There is a mistake (code 2), or `--help` (0).
+        OSError: There is no such model.
     """
     argv = list(sys.argv[1:] if argv is None else argv)
     parser = _Parser([*task, ModelArguments, TrainingRecipe, RunArguments, _config_overrides()], description)
@@ -163,7 +169,11 @@ def parse_arguments(
         if not {"-h", "--help"} & set(argv):
             known, _ = parser.parse_known_args(argv)
             setting = known.setting or default_setting
-            path = recipe_path(known.recipe, setting_folder(setting) if setting else None)
+            own = setting_folder(setting) if setting else None
+            folder = recipe_folder(own) if own is not None and recipe_folder is not None else own
+            path = recipe_path(known.recipe, folder)
+            if known.recipe is None and folder is not None and folder != own:
+                argv.append(f"--recipe={folder.name}")  # for the records, which else name the setting's own
             options = read_recipe(path) if path is not None else {}
             start = known.model_name_or_path or options.get("model_name_or_path")
             if default_setting is not None and start is None and not (known.setting or options.get("setting")):
@@ -176,10 +186,21 @@ def parse_arguments(
             parser.read(of_recipe)
         parser.source = None
         # The recipe comes first, so that the command line wins.
-        *parsed, overrides = parser.read([*of_recipe, *argv])
+        *of_task, model, recipe, run, config = parser.read([*of_recipe, *argv])
+        overrides = {name: value for name, value in vars(config).items() if value is not _OF_SETTING}
+        is_of_recipe = recipe.embedding_learning_rate is not None and known.embedding_learning_rate is None
+        if is_of_recipe and _freezes_words(model, overrides):
+            recipe = replace(recipe, embedding_learning_rate=None)
     except ValueError as error:
         parser.error(str(error))
-    return *parsed, {name: value for name, value in vars(overrides).items() if value is not _OF_SETTING}
+    return *of_task, model, recipe, run, overrides
+
+
+def _freezes_words(model: ModelArguments, overrides: dict[str, Any]) -> bool:
+    if "freeze_embeddings" in overrides:
+        return bool(overrides["freeze_embeddings"])
+    source = model.model_name_or_path or (setting_folder(model.setting) if model.setting is not None else None)
+    return source is not None and bool(read_config(source).get("freeze_embeddings", DSAConfig().freeze_embeddings))
 
 
 def given_options(arguments: Sequence[str]) -> set[str]:

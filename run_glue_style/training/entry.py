@@ -132,6 +132,7 @@ def shared_identity(model: ModelArguments, recipe: TrainingRecipe, run: RunArgum
     return {
         "start": model.model_name_or_path,
         "vectors": model.vectors,
+        "vocabulary": model.vocabulary,
         "recipe": asdict(recipe),
         "mixed_precision": run.mixed_precision,
         "max_train_samples": run.max_train_samples,

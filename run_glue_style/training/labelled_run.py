@@ -116,6 +116,7 @@ def _prepare(
             "task": task.name,
             "source": task.source,
             "vectors": vectors.name if vectors is not None else None,
+            **({"vocabulary": arguments.vocabulary} if arguments.vocabulary else {}),
             "texts": {
                 split: {column: asdict(stats) for column, stats in columns.items()}
                 for split, columns in examples.truncation.items()

@@ -1,6 +1,7 @@
 """The model of a run and its tokenizer: a setting with fresh weights, or a saved model."""
 
 import logging
+import signal
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
@@ -22,12 +23,13 @@ from modeling_dsa.reinforced_dsa import ReinforcedSelfAttention
 from modeling_dsa.shipped.settings import setting_folder
 from modeling_dsa.text.building import build_model, vocabulary_from_texts
 from modeling_dsa.text.tokenization import WordTokenizer, portable
-from modeling_dsa.text.vocabulary import vocabulary_of_texts
+from modeling_dsa.text.vocabulary import Choose, Size, vocabulary_of_list, vocabulary_of_texts
 from modeling_dsa.text.word_vectors import WordVectors
 from modeling_dsa.variational_dsa import VariationalSelfAttention
 from run_glue_style.tasks.distinct_texts import DistinctTexts
 from run_glue_style.tasks.task import Task
 
+from .interruption import handled_stops
 from .recipe import ModelArguments, RunArguments, TrainingRecipe
 
 logger = logging.getLogger(__name__)
@@ -37,9 +39,10 @@ def check_model_arguments(task: Task, arguments: ModelArguments, recipe: Trainin
     """Refuse what cannot be trained, before anything is read.
 
     Raises:
-        ValueError: There is neither a setting nor a model, the setting is another task's, word vectors are missing, or
-            fresh weights would be frozen.
+        ValueError: There is neither a setting nor a model, the setting is another task's, word vectors are missing,
+            fresh weights would be frozen, or as in `check_vocabulary`.
     """
+    check_vocabulary(arguments)
     if arguments.model_name_or_path is None:
         if recipe.encoder_learning_rate == 0:
             raise ValueError(
@@ -50,6 +53,21 @@ def check_model_arguments(task: Task, arguments: ModelArguments, recipe: Trainin
             raise ValueError("Say what to train: --setting NAME, or --model_name_or_path for a saved model.")
         task.check_setting(arguments.setting)
         vectors_path(task, arguments)
+
+
+def check_vocabulary(arguments: ModelArguments) -> None:
+    """Refuse options of a vocabulary that the word vectors do not leave open, before anything is read.
+
+    Raises:
+        ValueError: There is one.
+    """
+    has_teacher = arguments.vectors is not None and teacher_name(arguments.vectors) is not None
+    for name in () if has_teacher else arguments.vocabulary:
+        raise ValueError(
+            f"--{name} is for words whose vectors a teacher gives: give --vectors teacher:MODEL, or leave it out."
+        )
+    if arguments.frequency_weighting is not None and arguments.word_list is not None:
+        raise ValueError("--frequency_weighting counts the words of the texts: leave it or --word_list out.")
 
 
 def check_recipe(config: DSAConfig, recipe: TrainingRecipe, run: RunArguments) -> None:
@@ -149,35 +167,58 @@ def make_model(
             return _saved_model(task, arguments, config, seed), portable(load_tokenizer(start, config))
     path = vectors_path(task, arguments)
     assert path is not None
-    vocabulary, vectors = fresh_vocabulary(path, texts.all(), config, overrides, show_progress)
+    vocabulary, vectors = fresh_vocabulary(path, arguments, texts.all(), config, overrides, show_progress)
     return build_model(task.model_class, config, vocabulary, vectors, seed), vocabulary
 
 
 def fresh_vocabulary(
-    path: Path, texts: Iterable[str], config: DSAConfig, overrides: dict[str, Any], show_progress: bool
+    path: Path,
+    arguments: ModelArguments,
+    texts: Iterable[str],
+    config: DSAConfig,
+    overrides: dict[str, Any],
+    show_progress: bool,
 ) -> tuple[WordTokenizer, WordVectors]:
-    """The tokenizer of a fresh model and its word vectors: every word of the texts for those of a file, and the usual
-    vocabulary, with pieces of other words, for those of a teacher.
+    """The tokenizer of a fresh model and its word vectors: every word of the texts for those of a file, and the
+    vocabulary that is asked for or the usual one, with pieces of other words, for those of a teacher.
 
     Args:
         path: A file of word vectors, or `teacher:MODEL`.
+        arguments: Which vocabulary, with a teacher.
         texts: Those of all splits: a word of the others that nothing trains has its vector too, as in use it would not.
-        config: Gives a teacher's vectors their width.
+        config: Gives a teacher's vectors their width, unless that was not asked for and the teacher has fewer numbers.
         overrides: Fields of the config that were asked for.
         show_progress: Show a bar.
 
     Raises:
+        KeyboardInterrupt: The process was asked to stop while a teacher worked.
         OSError: There is no such file.
         ValueError: The vectors cannot be read, have another width than was asked for, or the texts hold no word.
     """
     teacher = teacher_name(path)
     if teacher is not None:
-        choose = partial(vocabulary_of_texts, texts, USUAL_SIZE)
-        return vocabulary_from_teacher(teacher, choose, config.embedding_size, progress=show_progress)
+        with handled_stops(signal.default_int_handler):
+            return vocabulary_from_teacher(
+                teacher,
+                _choice(arguments, texts),
+                config.embedding_size,
+                or_narrower="embedding_size" not in overrides,
+                frequency_weighting=arguments.frequency_weighting,
+                progress=show_progress,
+            )
     vocabulary, vectors = vocabulary_from_texts(path, texts, progress=show_progress)
     if overrides.get("embedding_size", vectors.dimension) != vectors.dimension:
         raise ValueError(f"{path} has vectors of {vectors.dimension} numbers, not {overrides['embedding_size']}.")
     return vocabulary, vectors
+
+
+def _choice(arguments: ModelArguments, texts: Iterable[str]) -> Choose:
+    """What chooses the vocabulary whose vectors a teacher gives."""
+    words = USUAL_SIZE.words if arguments.vocabulary_size is None else arguments.vocabulary_size
+    size = Size(words, USUAL_SIZE.pieces if arguments.pieces is None else arguments.pieces)
+    if arguments.word_list is not None:
+        return partial(vocabulary_of_list, arguments.word_list, size)
+    return partial(vocabulary_of_texts, texts, size)
 
 
 def refuse_other_encoder(

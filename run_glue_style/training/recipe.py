@@ -67,6 +67,24 @@ class ModelArguments:
         "Word vectors (GloVe .txt/.zip/.gz, word2vec text/.bin, fastText .vec), or teacher:MODEL for those that a "
         "sentence-transformers model gives the words; default: those in the package, for its own SNLI pairs.",
     )
+    vocabulary_size: int | None = option(
+        None,
+        "With teacher:MODEL, know at most so many words: the most frequent ones of the texts, or the first of "
+        "--word_list; default: 50000.",
+    )
+    word_list: Path | None = option(
+        None, "With teacher:MODEL, know the words of this file, which has one a line, in place of those of the texts."
+    )
+    pieces: int | None = option(
+        None,
+        "With teacher:MODEL, split other words into so many pieces that are learnt from the same words, and into "
+        "single characters; 0 reads them as [UNK]; default: 8000.",
+    )
+    frequency_weighting: float | None = option(
+        None,
+        "With teacher:MODEL, multiply a vector by A / (A + p), where this is A (such as 0.001) and the word a share p "
+        "of the texts, so that frequent words weigh less; default: no.",
+    )
 
     def __post_init__(self) -> None:
         """Refuse contradictions, and find a model that ships."""
@@ -78,6 +96,17 @@ class ModelArguments:
                         f"Give either --{name} or --model_name_or_path, and not both: a model has its own "
                         "configuration and word vectors."
                     )
+        check_least(self, 1, "vocabulary_size")
+        check_least(self, 0, "pieces", most=1_000_000)
+        if self.frequency_weighting is not None:
+            check_positive(self, "frequency_weighting")
+
+    @property
+    def vocabulary(self) -> dict[str, Any]:
+        """The options of a vocabulary whose vectors a teacher gives, as far as they were given, as JSON."""
+        found = {name: getattr(self, name) for name in ("vocabulary_size", "pieces", "frequency_weighting")}
+        found["word_list"] = None if self.word_list is None else self.word_list.name
+        return {name: value for name, value in found.items() if value is not None}
 
 
 @dataclass
@@ -182,7 +211,9 @@ class RunArguments:
     output_dir: Path | None = option(None, "Folder of the model and its results; default: runs/<setting>.")
     overwrite_output_dir: bool = option(False, "Start anew; without it an interrupted run is resumed.")
     recipe: str | None = option(
-        None, "Recipe in configuration/recipes by name, or a YAML file; default: the setting's own."
+        None,
+        "Recipe in configuration/recipes by name, or a YAML file; default: the setting's own, or to distil a "
+        "classifier's setting that of dsa-base-en.",
     )
     seed: int = option(0, "Seed of the initialisation, the order of the data and the dropout.")
     mixed_precision: Literal["no", "bf16", "fp16"] | None = option(

@@ -35,7 +35,7 @@ from .recipe import ModelArguments, RunArguments, TrainingRecipe
 # What is equal in runs that differ in nothing but the seed; the first records have neither of the starts.
 IDENTITY = (
     *("setting", "recipe_name", "model", "start", "start_weights", "recipe", "mixed_precision", "processes", "vectors"),
-    *("data", "class_shares", "examples_of_files", "class_points", "losses", "teacher", "similarity"),
+    *("vocabulary", "data", "class_shares", "examples_of_files", "class_points", "losses", "teacher", "similarity"),
 )
 _OF_EVERY_RUN = ("setting", "seed", "metrics", "trained_parameters", "train_seconds")
 _SHOWN_CLASSES = 12

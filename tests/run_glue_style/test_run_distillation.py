@@ -1,9 +1,10 @@
 """The script for distillation, from outside: texts and a teacher in, a sentence encoder out."""
 
+import itertools
 import os
 import re
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -15,21 +16,22 @@ from huggingface_hub import ModelCard
 from safetensors.torch import load_file
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Transformer
-from small_models import randomize, small_config
 from small_runs import (
     SMALL_SIZES,
     logged_error,
     pairs,
     read_results,
     run_main,
-    small_tokenizer,
 )
+from small_teachers import save_teacher
 from torch.nn.modules.module import register_module_forward_pre_hook
 from transformers import AutoModel
 
-from modeling_dsa import DSAModel, SentenceEncoder
+from modeling_dsa import DSAConfig, DSAModel, SentenceEncoder
+from modeling_dsa.poolings_dsa import POOLINGS
+from modeling_dsa.shipped.settings import setting_folder, setting_names
 from run_glue_style.distillation import teacher_cache
-from run_glue_style.run_distillation import main
+from run_glue_style.run_distillation import main, read
 
 pytestmark = pytest.mark.usefixtures("datasets_cache")
 QUICK: dict[str, Any] = {
@@ -37,9 +39,12 @@ QUICK: dict[str, Any] = {
     "setting": "dsa-small",
     "embedding_size": 24,
     "freeze_embeddings": False,
-    "num_train_epochs": 4,
+    "num_train_epochs": 6,
     "per_device_train_batch_size": 32,
     "learning_rate": 0.01,
+    "embedding_learning_rate": "none",
+    "evaluations_per_epoch": 1,
+    "similarity_weight": 1,
     "validation_sentences": 40,
     "report_to": "none",
     "cpu": True,
@@ -61,12 +66,7 @@ def texts(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def teacher(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A sentence-transformers model: the mean of random word vectors, which tells any two sentences apart."""
-    folder: Path = tmp_path_factory.mktemp("teacher") / "means"
-    config = small_config(vocab_size=len(small_tokenizer()), embedding_size=24, encoder="none", pooling="mean")
-    randomize(DSAModel(config)).save_pretrained(folder)
-    small_tokenizer().save_pretrained(folder)
-    return folder
+    return save_teacher(tmp_path_factory.mktemp("teacher") / "means", 24)
 
 
 @pytest.fixture(scope="module")
@@ -186,23 +186,33 @@ def test_a_mistake_is_told_in_one_sentence(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     np.save("few.npy", np.ones((3, 24), np.float32))
-    given = {name: value for name, value in (options | changes).items() if value is not None}
+    own = options | {"cache_dir": tmp_path / "cache"} | changes
+    given = {name: value for name, value in own.items() if value is not None}
     assert run_distillation(given | {"output_dir": tmp_path / "run"}) == 2
     assert re.search(message, logged_error(caplog))
-    assert not (tmp_path / "run").exists()
+    assert [path.name for path in tmp_path.iterdir()] == ["few.npy"]  # the teacher's work is not begun
+
+
+@pytest.mark.parametrize("name", setting_names())
+def test_every_setting_that_learns_from_no_classes_can_be_distilled_by_the_recipe_of_an_encoder(name: str) -> None:
+    run = read(["--texts", "texts.txt", "--teacher", "org/model", "--setting", name])
+    config = DSAConfig.from_pretrained(setting_folder(name))
+    if POOLINGS[config.pooling].learns_from_classes:
+        with pytest.raises(ValueError, match=f"A part of pooling '{config.pooling}' learns from the class"):
+            run.check()
+    else:
+        recipe = run.check().identity["recipe"]
+        assert recipe["num_train_epochs"] == (0.6 if name == "dsa-mini-en" else 2)
+        assert recipe["embedding_learning_rate"] == (None if config.freeze_embeddings else 0.001)
 
 
 @contextmanager
-def a_stop_at_batch(number: int, kind: type[torch.nn.Module]) -> Iterator[None]:
-    """A SIGTERM in the batch of that number, counted from 1, that a model of that class is given."""
-    count = 0
+def a_stop(kind: type[torch.nn.Module], is_time: Callable[[Any], bool]) -> Iterator[None]:
+    """A SIGTERM in the batches of a model of that class at which it is time."""
 
-    def hook(module: torch.nn.Module, _inputs: object) -> None:
-        nonlocal count
-        if isinstance(module, kind):
-            count += 1
-            if count == number:
-                os.kill(os.getpid(), signal.SIGTERM)
+    def hook(module: torch.nn.Module, inputs: Any) -> None:
+        if isinstance(module, kind) and is_time(inputs):
+            os.kill(os.getpid(), signal.SIGTERM)
 
     before = signal.signal(signal.SIGTERM, signal.SIG_IGN)  # what the run does not handle ends no tests
     handle = register_module_forward_pre_hook(hook)
@@ -213,22 +223,25 @@ def a_stop_at_batch(number: int, kind: type[torch.nn.Module]) -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def test_a_stop_in_the_cache_or_in_training_costs_no_work_and_no_bit(
-    options: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(teacher_cache, "SHARD_ROWS", 64)  # two batches of the teacher's
-    own = options | {"cache_dir": tmp_path / "cache", "max_train_steps": 10, "checkpointing_steps": 5}
+def test_a_stop_in_the_cache_or_in_training_costs_no_work_and_no_bit(options: dict[str, Any], tmp_path: Path) -> None:
+    sentences = [row[column] for row in pairs("train") for column in ("premise", "hypothesis")]
+    (tmp_path / "more.txt").write_text("\n".join(sentences) + "\n")  # in two parts
+    own = options | {"texts": tmp_path / "more.txt", "cache_dir": tmp_path / "cache"}
+    own |= {"max_train_steps": 10, "checkpointing_steps": 5}
     output = {"output_dir": tmp_path / "stopped"}
-    with a_stop_at_batch(4, Transformer):  # the teacher
+    with a_stop(Transformer, lambda inputs: len(inputs[0]["input_ids"]) > 1):  # the teacher's words
         assert run_distillation(own | output) == 130
-    first = shard_times(own)
-    assert [path.name for path in first] == ["vectors-000000.npy"]
-    with a_stop_at_batch(7, DSAModel):  # the student
+    assert not (tmp_path / "cache").exists()
+    with a_stop(Transformer, lambda _: any((tmp_path / "cache").glob("*/part-*"))):  # its sentences
+        assert run_distillation(own | output) == 130
+    (part,) = (tmp_path / "cache").glob("*/*.npy")
+    assert len(np.load(part)) == teacher_cache.PART_ROWS
+    batches = itertools.count(1)
+    with a_stop(DSAModel, lambda _: next(batches) == 7):  # the student
         assert run_distillation(own | output) == 130
     assert (tmp_path / "stopped" / "checkpoints" / "step-7").is_dir()
     shards = shard_times(own)
-    assert len(shards) == 7
-    assert first.items() <= shards.items()
+    assert list((tmp_path / "cache").glob("*/*.npy")) == list(shards)
     assert run_distillation(own | output) == 0
     assert shard_times(own) == shards
     assert run_distillation(own | {"output_dir": tmp_path / "whole"}) == 0

@@ -3,6 +3,7 @@
 import copy
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -25,7 +26,7 @@ def teacher(tmp_path_factory: pytest.TempPathFactory) -> SentenceTransformer:
     return SentenceTransformer(str(save_system(tmp_path_factory.mktemp("teacher"), "encoder").folder))
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def _small_shards(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(teacher_cache, "SHARD_ROWS", 8)
 
@@ -40,6 +41,7 @@ def times(folder: Path) -> dict[str, int]:
     return {path.name: path.stat().st_mtime_ns for path in folder.glob("vectors-*.npy")}
 
 
+@pytest.mark.usefixtures("_small_shards")
 def test_vectors_are_the_teachers_and_a_lost_shard_alone_is_computed_again(
     teacher: SentenceTransformer, tmp_path: Path
 ) -> None:
@@ -60,6 +62,35 @@ def test_vectors_are_the_teachers_and_a_lost_shard_alone_is_computed_again(
     assert np.array_equal(cache.open().take(np.arange(21)), found)
 
 
+def test_a_stop_costs_the_part_at_hand_alone(
+    teacher: SentenceTransformer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = [f"{row['premise']} {number}" for number, row in enumerate(pairs("train") * 3)]
+    encode, encoded = teacher.encode, list[str]()
+
+    def stopping(sentences: list[str], **options: Any) -> Any:
+        if len(encoded) == 2 * teacher_cache.PART_ROWS:
+            encoded.append("the stop")
+            raise KeyboardInterrupt
+        encoded.extend(sentences)
+        return encode(sentences, **options)
+
+    monkeypatch.setattr(teacher, "encode", stopping)
+    cache = TeacherCache(tmp_path / "cache", "teacher", teacher, sentences(tmp_path, texts))
+    with pytest.raises(KeyboardInterrupt):
+        cache.compute(Process())
+    first, second = sorted(cache.folder.glob("part-*.npy"))
+    second.write_bytes(first.read_bytes()[:1000])  # a broken disk
+    cache.compute(Process())
+    assert len(encoded) == len(texts) + teacher_cache.PART_ROWS + 1
+    assert [path.name for path in cache.folder.glob("*.npy")] == ["vectors-000000.npy"]
+    monkeypatch.undo()
+    some = np.arange(0, 1200, 50)
+    expected = teacher.encode([texts[row] for row in some], normalize_embeddings=True)
+    assert cache.open().take(some) == pytest.approx(expected, abs=0.01)  # bf16, and float16 in the file
+
+
+@pytest.mark.usefixtures("_small_shards")
 def test_processes_share_the_shards(teacher: SentenceTransformer, tmp_path: Path) -> None:
     cache = TeacherCache(tmp_path / "cache", "teacher", teacher, sentences(tmp_path, TEXTS))
     cache.compute(Process(1, 2))

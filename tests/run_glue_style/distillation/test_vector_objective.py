@@ -90,3 +90,6 @@ def test_metrics_are_those_of_the_held_out_sentences_and_of_each_similarity_file
     parts = [(vectors[:512], teacher[:512]), (vectors[512:], teacher[512:])]
     expected = sum(float(found.distance(*part)) * len(part[0]) for part in parts) / 700
     assert metrics["loss"] == pytest.approx(expected)
+    found = Distillation(LossArguments(contrastive_weight=1.0), "cosine", pairs=True)
+    expected = sum(float(found.distance(*part, pairs=True)) * len(part[0]) for part in parts) / 700
+    assert found.metrics(vectors, teacher)["loss"] == pytest.approx(expected)  # as in training

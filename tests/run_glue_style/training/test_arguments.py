@@ -92,6 +92,28 @@ def test_a_setting_or_model_of_a_recipe_takes_the_place_of_the_default(write_rec
     assert model("model_name_or_path: x") == ModelArguments(model_name_or_path="x")
 
 
+def test_a_setting_can_take_the_recipe_of_another(write_recipe: WriteRecipe) -> None:
+    def parsed(*words: str) -> tuple[Any, ...]:
+        return parse_arguments([], "", ["--setting", "dsa-small", *words], recipe_folder=lambda _: other)
+
+    other = setting_folder("dsa-single-snli")
+    _, recipe, run, _ = parsed()
+    assert (recipe, run.recipe) == (parse("--setting", other)[2], "dsa-single-snli")
+    assert parsed("--recipe", str(write_recipe("schedule: constant\n")))[1].schedule == "constant"
+
+
+def test_a_recipe_trains_no_word_table_that_is_frozen(write_recipe: WriteRecipe) -> None:
+    path = write_recipe("embedding_learning_rate: 0.5\n")
+
+    def rate(*words: str) -> float | None:
+        found: float | None = parse("--setting", "dsa-small", "--recipe", path, *words)[2].embedding_learning_rate
+        return found
+
+    assert rate() is None
+    assert rate("--freeze_embeddings", "false") == 0.5
+    assert rate("--embedding_learning_rate", "0.1") == 0.1  # what contradicts itself is refused with the model
+
+
 @pytest.mark.parametrize("in_recipe", [True, False])
 def test_texts_that_a_setting_caps_can_be_read_in_full(in_recipe: bool, write_recipe: WriteRecipe) -> None:
     capped = setting_folder("dsa-single-fnc1")
@@ -199,6 +221,9 @@ def test_help_is_grouped_and_has_every_option(
         (["--checkpointing_steps", "0"], "checkpointing_steps must be at least 1"),
         (["--output_dir", "caf\udce9"], r"'caf\\udce9' is no text in utf-8"),  # a byte that is not UTF-8
         (["--max_train_samples", "0"], "max_train_samples must be at least 1"),
+        (["--vocabulary_size", "0"], "vocabulary_size must be at least 1"),
+        (["--pieces", "1000001"], "pieces must be at most 1,000,000"),
+        (["--frequency_weighting", "0"], "frequency_weighting must be greater than 0"),
         (["--output_dir", ""], "--output_dir has an empty value: leave it out, or give one"),
         (["--hub_revision="], "--hub_revision has an empty value"),
         (["--num_train_epochs", "1e300"], "num_train_epochs must be at most 1,000,000,000, got 1e"),
