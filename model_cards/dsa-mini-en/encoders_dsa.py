@@ -1,5 +1,7 @@
 """Encoders: packed word vectors in, packed encoded tokens out. `ENCODERS` maps `config.encoder` to its class."""
 
+import itertools
+
 import torch
 from torch import Tensor, nn
 from transformers.modeling_layers import GradientCheckpointingLayer
@@ -25,12 +27,15 @@ class DenseBranch(GradientCheckpointingLayer):
             width += config.growth_size
         self.output_size = width
 
-    def forward(self, tokens: Tensor, inside: Tensor) -> Tensor:
-        """(gapped tokens, d_0), (gapped tokens, 1) -> (gapped tokens, d_1 + L * d_l)"""
+    def forward(self, tokens: Tensor, inside: Tensor) -> tuple[Tensor, Tensor]:
+        """(gapped tokens, d_0), (gapped tokens, 1) -> all layers but the last, (gapped tokens, d_1 + (L - 1) * d_l), and
+        the last, (gapped tokens, d_l), which no other reads.
+        """
         features: Tensor = self.first(tokens, inside)
-        for layer in self.layers:
+        *before, last = self.layers
+        for layer in before:
             features = torch.cat([features, layer(features, inside)], dim=1)
-        return features
+        return features, last(features, inside)
 
 
 class DenseCNN(Encoder):
@@ -74,9 +79,11 @@ class DenseCNN(Encoder):
         gapped = gapped.index_copy_(0, indices, tokens)
         inside = gapped.new_zeros(gapped.shape[0], 1).index_fill_(0, indices, 1.0)  # (gapped tokens, 1)
         branches = [branch(gapped, inside) for branch in self.branches]
-        encoded = self.compression(torch.cat([*branches, gapped], dim=1))
+        encoded = self.compression(torch.cat([*itertools.chain(*branches), gapped], dim=1))
         encoded = encoded.index_select(0, indices)  # (N, d_c)
-        return encoded, [branch.index_select(0, indices) for branch in branches] if output_hidden_states else []
+        if not output_hidden_states:
+            return encoded, []
+        return encoded, [torch.cat(branch, dim=1).index_select(0, indices) for branch in branches]
 
 
 class NoEncoder(GradientCheckpointingLayer, Encoder):
