@@ -28,8 +28,9 @@ class DenseBranch(GradientCheckpointingLayer):
         self.output_size = width
 
     def forward(self, tokens: Tensor, inside: Tensor) -> tuple[Tensor, Tensor]:
-        """(gapped tokens, d_0), (gapped tokens, 1) -> all layers but the last, (gapped tokens, d_1 + (L - 1) * d_l), and
-        the last, (gapped tokens, d_l), which no other reads.
+        """All layers but the last, and the last, which no other reads.
+
+        (gapped tokens, d_0), (gapped tokens, 1) -> (gapped tokens, d_1 + (L - 1) * d_l), (gapped tokens, d_l)
         """
         features: Tensor = self.first(tokens, inside)
         *before, last = self.layers

@@ -150,10 +150,7 @@ def _vocabulary(arguments: argparse.Namespace, width: int) -> "tuple[WordTokeniz
                 "--most_frequent takes neither --vocabulary_size nor --pieces: give --texts or --word_list."
             )
         return vocabulary_from_vectors(arguments.vectors, arguments.most_frequent)
-    usual = USUAL_SIZE if teacher else Size()
-    size = Size(
-        arguments.vocabulary_size or usual.words, usual.pieces if arguments.pieces is None else arguments.pieces
-    )
+    size = (USUAL_SIZE if teacher else Size()).changed(arguments.vocabulary_size, arguments.pieces)
     if arguments.texts:
         choose = partial(vocabulary_of_texts, read_texts(arguments.texts, arguments.text_column), size)
     else:

@@ -30,7 +30,7 @@ def replaced_file(path: AnyPath) -> Iterator[Path]:
 
     Where the block fails, `path` stays as it was and what was written is removed. The folder is made. What goes to
     another machine is written here, in the folder for temporary files, and uploaded at the end of the block. Where its
-    file system replaces no file, the old one is removed before the new one takes its name.
+    file system replaces no file, the old one has another name until the new one has its.
 
     Raises:
         ValueError: It is a device or a pipe, which the file would replace for all that use it.
@@ -103,8 +103,16 @@ def _move(beside: "UPath", path: "UPath") -> None:
             raise
     if not beside.exists():
         return
-    path.unlink(missing_ok=True)
-    beside.fs.mv(beside.path, path.path)
+    old = _beside(path)  # the old file's name until the new one has its
+    try:
+        if path.exists():
+            path.fs.mv(path.path, old.path)
+        if not path.exists():
+            beside.fs.mv(beside.path, path.path)
+    finally:
+        if old.exists() and not path.exists():
+            path.fs.mv(old.path, path.path)
+    old.unlink(missing_ok=True)
     if beside.exists():
         raise OSError(f"{path} was not written, as its file system did not rename {beside.name}: give another output.")
 

@@ -28,6 +28,10 @@ class Size:
     words: int | None = None
     pieces: int = 0
 
+    def changed(self, words: int | None, pieces: int | None) -> "Size":
+        """Another one where something else is asked for."""
+        return Size(self.words if words is None else words, self.pieces if pieces is None else pieces)
+
 
 @dataclass(frozen=True)
 class Vocabulary:

@@ -20,7 +20,7 @@ from modeling_dsa.encoding.teacher import load_teacher, teacher_cache, teacher_w
 from modeling_dsa.encoding.teacher_words import TEACHER
 from modeling_dsa.evaluation.similarity import SimilarityPairs, read_similarity
 from modeling_dsa.files.hashing import describe_files
-from run_glue_style.training.model import check_vocabulary
+from run_glue_style.training.model import check_vocabulary, vocabulary_facts
 from run_glue_style.training.recipe import ModelArguments, RunArguments
 from run_glue_style.training.run import PreparedRun
 from run_glue_style.training.token_store import token_cache, tokenize_once
@@ -106,11 +106,12 @@ def prepare_distillation(
         student, tokenizer = make_student(
             arguments, overrides, losses, sentences, source.width, run.seed, show_progress=is_main
         )
-    vectors = source.open()
+    vectors, folder = source.open(), source.folder
+    del source  # and the teacher with it
     width, max_tokens = student.config.sentence_embedding_size, student.config.max_sentence_tokens
     with accelerator.local_main_process_first():  # the others of its machine find the files
         ids, lengths = tokenize_once(tokenizer, sentences, token_cache(), progress=is_main)
-        components = principal_components(vectors, width, source.folder) if width < vectors.width else None
+        components = principal_components(vectors, width, folder) if width < vectors.width else None
     if components is not None:
         logger.info(f"The student learns the first {width:,} principal components of the teacher's {vectors.width:,}.")
     texts = TokenizedTexts(tokenizer, ids, lengths, 1, max_tokens)
@@ -185,7 +186,7 @@ def _facts(
         "task": "distillation",
         "source": sentences.name,
         "vectors": arguments.vectors.name if arguments.vectors is not None else None,
-        **({"vocabulary": arguments.vocabulary} if arguments.vocabulary else {}),
+        **vocabulary_facts(arguments),
         "similarity_files": [path.name for path in teacher.similarity_file or []],
         "shown_examples": shown,
     }
@@ -231,10 +232,11 @@ def _find_vectors(
     """The vectors of all sentences; `is_whole` if no sentence is left out."""
     root = teacher.cache_dir or teacher_cache()
     if teacher.teacher is not None:
-        model = load_teacher(teacher.teacher).to(accelerator.device)
+        model = load_teacher(teacher.teacher).cpu()  # until it works: on a GPU a second one gives the words before
         cache = TeacherCache(root, teacher.teacher, model, sentences)
 
         def compute() -> TeacherVectors:
+            model.to(accelerator.device)
             cache.compute(Process(accelerator.process_index, accelerator.num_processes))
             accelerator.wait_for_everyone()
             return cache.open()

@@ -98,7 +98,8 @@ def _fitted_config(
     config = student_config(arguments, overrides)
     with loading_errors(arguments.model_name_or_path or setting_folder(arguments.setting or "")):
         if arguments.model_name_or_path is None and overrides.get("projection_size") is None:
-            has_own = config.projection_size is not None and arguments.setting != DEFAULT_SETTING
+            is_default = setting_folder(arguments.setting or "").resolve() == setting_folder(DEFAULT_SETTING).resolve()
+            has_own = config.projection_size is not None and not is_default
             width = config.sentence_embedding_size
             if width > teacher_width or (width < teacher_width and not has_own):
                 config.projection_size = teacher_width

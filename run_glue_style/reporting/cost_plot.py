@@ -58,7 +58,7 @@ def draw_costs(
     if epochs is not None:
         timed = {row: (epochs[row], *point[1:]) for row, point in ours.items() if row in epochs}
         of_timed = {row: numbers[systems[row]] for row in timed}
-        _draw(panels[3], timed, of_timed, f"seconds an epoch at {table.title}'s size, measured with nothing beside it")
+        _draw(panels[3], timed, of_timed, f"seconds an epoch at {table.title}'s size, measured here: medians")
         titles.append("ours, on the data of these runs")
         panels[2].set_ylabel("test accuracy, percent")
     for panel, title in zip(panels, titles, strict=True):

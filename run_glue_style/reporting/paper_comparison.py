@@ -147,7 +147,7 @@ class Comparison:
         table, used = self.table, self.table.published_with
         sentences = [
             "In percent; ±: standard deviation over the seeds; –: none.",
-            *(["Seconds are those of the runs, evaluations included."] if table.costs else []),
+            *(["Seconds are those of the runs, without evaluations."] if table.costs else []),
             f"Data: {self._grouped(_data)}.",
             f"Word vectors: {self._grouped(_vectors)}.",
             f"Recipe: {self._grouped(_recipe)}.",
@@ -182,7 +182,7 @@ class Comparison:
 
 
 def epoch_seconds(runs: Sequence[Run]) -> float:
-    """The time of training, evaluations included, for as many updates as there are in an epoch: the runs' mean."""
+    """The time of as many updates as there are in an epoch, without evaluations: the runs' mean."""
     seconds: list[float] = []
     for run in runs:
         recipe = run["recipe"]

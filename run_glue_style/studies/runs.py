@@ -23,7 +23,7 @@ _DETAILS = ("history", "environment", "texts")
 _TEXTS_OF_THE_DATA = "shown_examples"  # for the card of a folder with its model; the data may not be ours to pass on
 
 
-# Where a run is made and what it leaves on its way: its results are the same.
+# Where a run is made and what it leaves on its way, and nothing of what is trained.
 _OF_NO_RESULT = frozenset({"output_dir", "cpu", "checkpointing_steps", "cache_dir", "report_to"})
 
 

@@ -203,9 +203,14 @@ def _freezes_words(model: ModelArguments, overrides: dict[str, Any]) -> bool:
     return source is not None and bool(read_config(source).get("freeze_embeddings", DSAConfig().freeze_embeddings))
 
 
+def _option_name(argument: str) -> str:
+    """As the scripts know it: they take `--output-dir` for `--output_dir`."""
+    return argument[2:].split("=")[0].replace("-", "_")
+
+
 def given_options(arguments: Sequence[str]) -> set[str]:
     """The names of the options in a command line, which take the place of a study's own."""
-    return {argument[2:].split("=")[0] for argument in arguments if argument.startswith("--")}
+    return {_option_name(argument) for argument in arguments if argument.startswith("--")}
 
 
 def without_options(arguments: Sequence[str], names: Collection[str]) -> list[str]:
@@ -213,7 +218,7 @@ def without_options(arguments: Sequence[str], names: Collection[str]) -> list[st
     kept, dropping = [], False
     for argument in arguments:
         if argument.startswith("--"):
-            dropping = argument[2:].split("=")[0] in names
+            dropping = _option_name(argument) in names
         if not dropping:
             kept.append(argument)
     return kept

@@ -18,7 +18,15 @@ from run_glue_style.tasks.metrics import MeanOfExamples
 from run_glue_style.tasks.task import Task
 
 from .data import load_data, short_examples, tokenize_data, truncation_sentence
-from .model import check_model_arguments, check_recipe, has_fresh_head, make_config, make_model, vectors_path
+from .model import (
+    check_model_arguments,
+    check_recipe,
+    has_fresh_head,
+    make_config,
+    make_model,
+    vectors_path,
+    vocabulary_facts,
+)
 from .objective import (
     Classification,
     ComputeMetrics,
@@ -116,7 +124,7 @@ def _prepare(
             "task": task.name,
             "source": task.source,
             "vectors": vectors.name if vectors is not None else None,
-            **({"vocabulary": arguments.vocabulary} if arguments.vocabulary else {}),
+            **vocabulary_facts(arguments),
             "texts": {
                 split: {column: asdict(stats) for column, stats in columns.items()}
                 for split, columns in examples.truncation.items()

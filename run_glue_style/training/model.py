@@ -15,15 +15,15 @@ from transformers import PreTrainedTokenizerBase
 
 from modeling_dsa import DSAConfig, DSAForSequenceClassification, DSAModel
 from modeling_dsa.encoding.teacher_words import USUAL_SIZE, teacher_name, vocabulary_from_teacher
+from modeling_dsa.files.hashing import describe_files
 from modeling_dsa.files.loading import load_tokenizer
 from modeling_dsa.files.messages import one_line
 from modeling_dsa.files.model_folder import read_config
-from modeling_dsa.poolings_dsa import POOLINGS
-from modeling_dsa.reinforced_dsa import ReinforcedSelfAttention
+from modeling_dsa.poolings_dsa import POOLINGS, ReinforcedPooling
 from modeling_dsa.shipped.settings import setting_folder
 from modeling_dsa.text.building import build_model, vocabulary_from_texts
 from modeling_dsa.text.tokenization import WordTokenizer, portable
-from modeling_dsa.text.vocabulary import Choose, Size, vocabulary_of_list, vocabulary_of_texts
+from modeling_dsa.text.vocabulary import Choose, vocabulary_of_list, vocabulary_of_texts
 from modeling_dsa.text.word_vectors import WordVectors
 from modeling_dsa.variational_dsa import VariationalSelfAttention
 from run_glue_style.tasks.distinct_texts import DistinctTexts
@@ -70,6 +70,14 @@ def check_vocabulary(arguments: ModelArguments) -> None:
         raise ValueError("--frequency_weighting counts the words of the texts: leave it or --word_list out.")
 
 
+def vocabulary_facts(arguments: ModelArguments) -> dict[str, Any]:
+    """What a run's results say of the vocabulary that was asked for; nothing where none was."""
+    asked = arguments.vocabulary
+    if arguments.word_list is not None:
+        asked["word_list"] = describe_files([arguments.word_list])[0]
+    return {"vocabulary": asked} if asked else {}
+
+
 def check_recipe(config: DSAConfig, recipe: TrainingRecipe, run: RunArguments) -> None:
     """Refuse options that mean nothing to a model, before anything is read.
 
@@ -81,7 +89,7 @@ def check_recipe(config: DSAConfig, recipe: TrainingRecipe, run: RunArguments) -
             "--embedding_learning_rate is for a word table that is trained: give --freeze_embeddings false, or leave "
             "it out."
         )
-    if recipe.soft_attention_ratio and not issubclass(POOLINGS[config.pooling], ReinforcedSelfAttention):
+    if recipe.soft_attention_ratio and not issubclass(POOLINGS[config.pooling], ReinforcedPooling):
         raise ValueError("--soft_attention_ratio is for pooling 'reinforced': leave it out.")
     if run.record_attention and not POOLINGS[config.pooling].has_attention:
         raise ValueError(f"--record_attention: pooling '{config.pooling}' has no attention over the tokens.")
@@ -214,8 +222,7 @@ def fresh_vocabulary(
 
 def _choice(arguments: ModelArguments, texts: Iterable[str]) -> Choose:
     """What chooses the vocabulary whose vectors a teacher gives."""
-    words = USUAL_SIZE.words if arguments.vocabulary_size is None else arguments.vocabulary_size
-    size = Size(words, USUAL_SIZE.pieces if arguments.pieces is None else arguments.pieces)
+    size = USUAL_SIZE.changed(arguments.vocabulary_size, arguments.pieces)
     if arguments.word_list is not None:
         return partial(vocabulary_of_list, arguments.word_list, size)
     return partial(vocabulary_of_texts, texts, size)

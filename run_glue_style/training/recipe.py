@@ -105,7 +105,7 @@ class ModelArguments:
     def vocabulary(self) -> dict[str, Any]:
         """The options of a vocabulary whose vectors a teacher gives, as far as they were given, as JSON."""
         found = {name: getattr(self, name) for name in ("vocabulary_size", "pieces", "frequency_weighting")}
-        found["word_list"] = None if self.word_list is None else self.word_list.name
+        found["word_list"] = None if self.word_list is None else str(self.word_list)
         return {name: value for name, value in found.items() if value is not None}
 
 

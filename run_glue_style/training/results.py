@@ -37,6 +37,7 @@ IDENTITY = (
     *("setting", "recipe_name", "model", "start", "start_weights", "recipe", "mixed_precision", "processes", "vectors"),
     *("vocabulary", "data", "class_shares", "examples_of_files", "class_points", "losses", "teacher", "similarity"),
 )
+FRESH = "fresh weights"  # what a run starts from that starts from no model
 _OF_EVERY_RUN = ("setting", "seed", "metrics", "trained_parameters", "train_seconds")
 _SHOWN_CLASSES = 12
 
@@ -53,7 +54,7 @@ def run_identity(
     table, start = cast(Tensor, model.get_input_embeddings().weight), arguments.model_name_or_path
     return {
         "model": {key: value for key, value in model.config.to_dict().items() if key != "transformers_version"},
-        "start": start or "fresh weights",
+        "start": start or FRESH,
         **({} if start is None else {"start_weights": weight_file_hashes(start)}),
         "word_table_sha256": hashlib.sha256(save({"": table.data})).hexdigest(),
         "recipe": asdict(recipe),

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from run_glue_style.training.arguments import given_options
+from run_glue_style.training.results import FRESH
 
 
 @dataclass(frozen=True)
@@ -91,8 +92,12 @@ def known_data(results: Mapping[str, Any]) -> KnownData | None:
 
 
 def has_other_data(results: Mapping[str, Any]) -> bool:
-    """Whether a run was trained on further files beside its task's, whose licence is not known here."""
-    return "extra_train_files" in given_options(results.get("command", []))
+    """Whether weights have learnt from other data than their task's, whose licence is not known here: from further
+    files, or in the model that they started from.
+    """
+    starts = results.get("start", FRESH) != FRESH
+    of_files = "examples_of_files" in results or "extra_train_files" in given_options(results.get("command", []))
+    return starts or of_files
 
 
 def joined_pairs(results: Mapping[str, Any]) -> JoinedPairs | None:

@@ -159,3 +159,4 @@ def test_a_file_that_was_not_renamed_is_told() -> None:
     assert parse_path(f"{home}/a.json").read_text() == '"old"\n'
     with memory_as(Idle), pytest.raises(OSError, match=r"a\.json was not written, as its file system did not rename"):
         write_json("new", parse_path(f"{home}/a.json"))
+    assert parse_path(f"{home}/a.json").read_text() == '"old"\n'

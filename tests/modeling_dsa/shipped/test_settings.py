@@ -21,6 +21,7 @@ from modeling_dsa.shipped.settings import (
 from run_glue_style import run_classification, run_nli, run_sst, run_stance
 from run_glue_style.distillation.arguments import LossArguments, TeacherArguments
 from run_glue_style.training.arguments import parse_arguments
+from run_glue_style.training.model import check_recipe
 
 REPOSITORY = Path(__file__).parents[3]
 OPTIONS: dict[str, list[type]] = {  # of the script that a setting is for
@@ -54,7 +55,8 @@ def test_setting_has_a_valid_config_and_a_recipe_of_known_options(name: str) -> 
         DSAForSequenceClassification(config)
     path = recipe_path(None, folder)
     assert path == folder / "recipe.yaml"
-    *of_script, _, recipe, _, overrides = parse_arguments(OPTIONS[name.split("-")[-1]], "", ["--setting", name])
+    *of_script, _, recipe, run, overrides = parse_arguments(OPTIONS[name.split("-")[-1]], "", ["--setting", name])
+    check_recipe(config, recipe, run)
     options = yaml.safe_load(path.read_text(encoding="utf-8"))
     assert options.pop("classes", 5) == len(written.get("id2label", ())) or not name.endswith("sst5")
     found = {key: value for part in (*of_script, recipe) for key, value in vars(part).items()}

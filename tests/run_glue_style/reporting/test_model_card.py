@@ -237,10 +237,11 @@ def test_metadata_say_what_it_is(path: str, datasets: list[str] | None, tag: str
     assert not {"base_model", "widget"} & set(data)
 
 
-def test_no_licence_is_claimed_for_weights_that_learnt_from_further_files() -> None:
-    card = card_of(saved("nli-dynamic/base"))
+@pytest.mark.parametrize("path", ["nli-dynamic/base", "sst-distilled/base"])  # of further files, of another model
+def test_no_licence_is_claimed_for_weights_that_learnt_from_other_data(path: str) -> None:
+    card = card_of(saved(path))
     assert "license" not in metadata(card)
-    assert "Code: Apache-2.0. Weights: they were trained on further files, too" in card.text
+    assert "Code: Apache-2.0. Weights: they have learnt from other data, too" in card.text
 
 
 def test_a_data_set_of_the_hub_is_named() -> None:
