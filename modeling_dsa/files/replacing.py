@@ -103,7 +103,7 @@ def _move(beside: "UPath", path: "UPath") -> None:
             raise
     if not beside.exists():
         return
-    old = _beside(path)  # the old file's name until the new one has its
+    old = beside.with_name(f"{beside.name}.old")  # the old file's name until the new one has its
     try:
         if path.exists():
             path.fs.mv(path.path, old.path)
