@@ -103,8 +103,9 @@ def pictures() -> dict[Path, Draw]:
     runs = map(str, sorted(attention.glob("*/seed-0.json.gz")))
     history = partial(entropy_history.main, [*runs, "--output", str(attention / "entropy")])
     found |= dict.fromkeys((attention / "entropy.png", attention / "entropy.svg"), history)
-    snli = ROOT / "results" / "snli"
-    costs = partial(cost_plot.draw_costs, read_published("snli"), tabulate.read_rows(snli), snli / "costs")
+    snli = ROOT / "results" / "snli-table"
+    epochs = cost_plot.read_epochs(ROOT / "benchmarks" / "table_epoch.json")
+    costs = partial(cost_plot.draw_costs, read_published("snli"), tabulate.read_rows(snli), snli / "costs", epochs)
     return found | dict.fromkeys((snli / "costs.png", snli / "costs.svg"), costs)
 
 

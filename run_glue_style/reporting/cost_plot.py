@@ -1,4 +1,4 @@
-"""Accuracy against size and time: `python -m run_glue_style.reporting.cost_plot results/snli`.
+"""Accuracy against size and time: `python -m run_glue_style.reporting.cost_plot results/snli-table`.
 
 What a paper's table says of all its systems (configuration/tables), and the test accuracy of the runs in a folder over
 their trained parameters and, with --epochs, over the time of an epoch, as `benchmarks/table_epoch.py` measured it: the
