@@ -9,9 +9,6 @@ sentence has there; hardly any line comes twice. Peak memory is the process's la
 says what 10,000,000 lines would add.
 """
 
-import os
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Sequence
@@ -19,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from lib.measuring import peak_megabytes
 from lib.options import make_parser, parse, recorded_options
 from lib.records import Column, Record, Table, describe_machine, keep
 from lib.shipped import SHIPPED_MODEL, read_pairs
@@ -27,14 +25,11 @@ from tqdm.auto import tqdm
 LINES = (10_000, 100_000, 1_000_000)
 QUICK_LINES = (100, 200)
 WRITTEN_AT_ONCE = 10_000
-# What a parent asks the system of a child would hold the parent's own memory, of which a forked process is a copy.
 CHILD = """
-import re, sys
-from pathlib import Path
 from modeling_dsa.cli.main import main
 code = main(sys.argv[1:])
-print(re.search(r"VmHWM:\\s+(\\d+) kB", Path("/proc/self/status").read_text())[1])
-sys.exit(code)
+if code:
+    sys.exit(code)
 """
 TABLE = Table(
     (
@@ -71,15 +66,8 @@ def run(lines: Path, output: Path, threads: int) -> tuple[float, float]:
     """
     options = ["encode", str(lines), str(output), "--model", str(SHIPPED_MODEL), "--dtype", "float16"]
     start = time.perf_counter()
-    process = subprocess.run(
-        [sys.executable, "-c", CHILD, *options],
-        env=os.environ | {"OMP_NUM_THREADS": str(threads)},
-        check=True,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-    )
-    seconds = time.perf_counter() - start
-    return seconds, int(process.stdout.split()[-1]) * 1024 / 1e6
+    peak = peak_megabytes(CHILD, *options, threads=threads)
+    return time.perf_counter() - start, peak
 
 
 def measure(counts: Sequence[int], rounds: int, threads: int) -> list[dict[str, Any]]:

@@ -12,13 +12,12 @@ is left out.
 import importlib.util
 import os
 import statistics
-import subprocess
-import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from lib.measuring import peak_megabytes
 from lib.options import make_parser, parse, recorded_options
 from lib.records import Column, Record, Table, describe_machine, keep
 from lib.shipped import SHIPPED_ENCODERS, draw_sentences, encoders_with_onnx
@@ -27,13 +26,10 @@ from tqdm.auto import tqdm
 SENTENCES = {"one at a time": 1_000, "in bulk": 20_000}
 QUICK_SENTENCES = {"one at a time": 2, "in bulk": 20}
 CHILD = """
-import re, sys
-from pathlib import Path
 file, way = sys.argv[1:]
 sentences = Path(file).read_text(encoding="utf-8").splitlines()
 {load}
 vectors = [encode([sentence]) for sentence in sentences] if way == "one at a time" else encode(sentences)
-print(re.search(r"VmHWM:\\s+(\\d+) kB", Path("/proc/self/status").read_text())[1])
 """
 TABLE = Table(
     (
@@ -76,17 +72,6 @@ def loaders(made: Path, encoders: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def peak_megabytes(load: str, file: Path, way: str) -> float:
-    """The largest resident set of a process that encodes the lines of a file, in MB of 10^6 bytes.
-
-    Raises:
-        subprocess.CalledProcessError: It failed.
-    """
-    command = [sys.executable, "-c", CHILD.format(load=load), str(file), way]
-    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-    return int(done.stdout.splitlines()[-1]) * 1024 / 1e6
-
-
 def measure(made: Path, encoders: Sequence[str], counts: Mapping[str, int], rounds: int) -> list[dict[str, Any]]:
     """Run every encoder both ways."""
     files = {}
@@ -96,7 +81,7 @@ def measure(made: Path, encoders: Sequence[str], counts: Mapping[str, int], roun
     return [
         {"name": name}
         | {
-            way: statistics.median(peak_megabytes(load, file, way) for _ in range(rounds))
+            way: statistics.median(peak_megabytes(CHILD.format(load=load), str(file), way) for _ in range(rounds))
             for way, file in files.items()
         }
         for name, load in tqdm(loaders(made, encoders).items(), desc="Serving", unit=" encoders")

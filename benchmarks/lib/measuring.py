@@ -1,8 +1,11 @@
 """How the benchmarks measure: competitors take turns, a training step, memory, and growth as a power."""
 
 import ctypes
+import os
 import platform
 import statistics
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from pathlib import Path
@@ -73,6 +76,31 @@ def memory(figure: str) -> float:
     lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
     kibibytes = next(line.split()[1] for line in lines if line.startswith(f"{figure}:"))
     return int(kibibytes) * 1024 / 1e6
+
+
+def peak_megabytes(code: str, *arguments: str, threads: int | None = None) -> float:
+    """The largest resident set of a process of Python, in MB of 10^6 bytes, as Linux counts it (VmHWM).
+
+    What a parent asks the system of a child would hold the parent's own memory, of which a forked process is a copy.
+
+    Args:
+        code: What it runs.
+        arguments: Its `sys.argv[1:]`.
+        threads: Of OpenMP; default: its own choice.
+
+    Raises:
+        subprocess.CalledProcessError: It failed.
+    """
+    told = "print(re.search(r'VmHWM:\\s+(\\d+) kB', Path('/proc/self/status').read_text())[1])"
+    done = subprocess.run(
+        [sys.executable, "-c", f"import re, sys\nfrom pathlib import Path\n{code}\n{told}", *arguments],
+        env=os.environ | ({} if threads is None else {"OMP_NUM_THREADS": str(threads)}),
+        check=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    return int(done.stdout.split()[-1]) * 1024 / 1e6
 
 
 def count_parameters(model: nn.Module) -> int:

@@ -308,11 +308,11 @@ def _told(rows: Any, path: AnyPath) -> Iterator[tuple[int, list[str]]]:
         swallowed = swallowed_row(fields, columns)
         if swallowed is not None:
             found += 1
-        if swallowed is not None and found <= _TOLD:
-            _warn_once(
-                f"{path}, line {rows.line_num}: a field of several lines holds {swallowed[:80]!r}, which looks like a "
-                "row of its own: if it is one, close the quotation mark that is open before it."
-            )
+            if found <= _TOLD:
+                _warn_once(
+                    f"{path}, line {rows.line_num}: a field of several lines holds {swallowed[:80]!r}, which looks "
+                    "like a row of its own: if it is one, close the quotation mark that is open before it."
+                )
         yield rows.line_num, fields
     if found > _TOLD:  # articles of several lines have many
         _warn_once(f"{path}: {found - _TOLD:,} more fields of several lines hold what looks like a row of its own.")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from modeling_dsa.files.model_files import EXAMPLE_SCORES, RESULTS
 from modeling_dsa.files.replacing import json_text, replaced_file, write_json
-from run_glue_style.training.arguments import without_options
+from run_glue_style.training.arguments import option_values, without_options
 from run_glue_style.training.results import read_run
 
 from .process import run_to_end
@@ -92,7 +92,7 @@ def refuse_other_options(run: PlannedRun) -> None:
     for path in (run.record, run.folder / RESULTS):
         if path.is_file():
             made_with = read_run(path).get("command", ["", "unknown"])[1:]
-            if _by_name(made_with) != _by_name(run.arguments):
+            if _trained_by(made_with) != _trained_by(run.arguments):
                 raise ValueError(
                     f"{path} is a run with other options: it was made with "
                     f"'{' '.join(without_options(made_with, {'output_dir'}))}', and asked for is "
@@ -101,17 +101,9 @@ def refuse_other_options(run: PlannedRun) -> None:
                 )
 
 
-def _by_name(arguments: Sequence[str]) -> dict[str, list[str]]:
-    """The values of the options of a command line that say what is trained."""
-    options: dict[str, list[str]] = {}
-    values: list[str] = []
-    for argument in without_options(arguments, _OF_NO_RESULT):
-        if argument.startswith("--"):
-            name, equals, value = argument.partition("=")
-            values = options[name] = [value] if equals else []
-        else:
-            values.append(argument)
-    return options
+def _trained_by(arguments: Sequence[str]) -> dict[str, list[str]]:
+    """The options of a command line that say what is trained."""
+    return {name: values for name, values in option_values(arguments).items() if name not in _OF_NO_RESULT}
 
 
 def as_arguments(options: Mapping[str, str | int | list[str]]) -> list[str]:

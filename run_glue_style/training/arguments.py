@@ -208,9 +208,22 @@ def _option_name(argument: str) -> str:
     return argument[2:].split("=")[0].replace("-", "_")
 
 
+def option_values(arguments: Sequence[str]) -> dict[str, list[str]]:
+    """The values of each option in a command line, by its name."""
+    options: dict[str, list[str]] = {}
+    values: list[str] = []
+    for argument in arguments:
+        if argument.startswith("--"):
+            _, equals, value = argument.partition("=")
+            values = options[_option_name(argument)] = [value] if equals else []
+        else:
+            values.append(argument)
+    return options
+
+
 def given_options(arguments: Sequence[str]) -> set[str]:
     """The names of the options in a command line, which take the place of a study's own."""
-    return {_option_name(argument) for argument in arguments if argument.startswith("--")}
+    return set(option_values(arguments))
 
 
 def without_options(arguments: Sequence[str], names: Collection[str]) -> list[str]:

@@ -33,11 +33,10 @@ import torch
 from huggingface_hub import constants
 from loopback_hub import LoopbackHub
 from small_encoders import many_sentences
-from small_models import randomize, small_config
 from small_repositories import save_system
-from small_runs import SMALL_SIZES, pairs, run_main, small_tokenizer, write_pair_files
+from small_runs import SMALL_SIZES, pairs, run_main, write_pair_files
+from small_teachers import save_teacher
 
-from modeling_dsa import DSAModel
 from modeling_dsa.cli.main import main as dsa
 from run_glue_style.distillation import teacher_cache
 from run_glue_style.run_distillation import main as run_distillation
@@ -99,9 +98,7 @@ def _distil(inputs: Path) -> Run:
     teacher_cache.SHARD_ROWS = 64
     distinct = list(dict.fromkeys(row[column] for row in pairs("train") for column in ("premise", "hypothesis")))
     (inputs / "distinct.txt").write_text("\n".join(distinct[:360]) + "\n")
-    means = small_config(vocab_size=len(small_tokenizer()), embedding_size=24, encoder="none", pooling="mean")
-    randomize(DSAModel(means)).save_pretrained(inputs / "teacher")
-    small_tokenizer().save_pretrained(inputs / "teacher")
+    save_teacher(inputs / "teacher", 24)
     sizes = {name: size for name, size in SMALL_SIZES.items() if name != "classifier_hidden_sizes"}
     options = sizes | {"setting": "dsa-small", "embedding_size": 24, "teacher": inputs / "teacher"}
     options |= {"num_train_epochs": 2, "per_device_train_batch_size": 32, "validation_sentences": 40}
