@@ -123,7 +123,11 @@ def prepare_distillation(
         similarity,
     )  # fmt: skip
     train_indices = indices[train] if sentences.per_example == 2 else indices[train, 0]
-    identity = _identity(teacher, losses, sentences, vectors, {"train": len(train), "validation": len(held_out)})
+    data = {
+        "train": {"examples": len(train), "sha256": sentences.sha256},
+        "validation": {"examples": len(held_out), "sha256": sentences.hash_of(held_out)},
+    }
+    identity = _identity(teacher, losses, data, vectors)
     told = ", ".join(f"{part['examples']:,} {split}" for split, part in identity["data"].items())
     return PreparedRun(
         model=student,
@@ -161,13 +165,12 @@ def _objective(
 def _identity(
     teacher: TeacherArguments,
     losses: LossArguments,
-    sentences: Sentences,
+    data: Mapping[str, Any],
     vectors: TeacherVectors,
-    counts: Mapping[str, int],
 ) -> dict[str, Any]:
     """What another run in the same folder must share."""
     return {
-        "data": {split: {"examples": count, "sha256": sentences.sha256} for split, count in counts.items()},
+        "data": data,
         "teacher": {
             "name": teacher.teacher or str(teacher.teacher_vectors),
             "width": vectors.width,

@@ -87,6 +87,10 @@ class Sentences:
             )
         return train, held_out
 
+    def hash_of(self, examples: NDArray[np.int64]) -> str:
+        """What tells some examples, in their order, from others. (examples,)"""
+        return hashlib.sha256(self.keys[examples].tobytes()).hexdigest()
+
     def at(self, examples: NDArray[np.int64]) -> list[list[str]]:
         """The sentences of examples, whose indices ascend. (examples, sentences of an example)"""
         wanted, found = iter(examples.tolist()), []

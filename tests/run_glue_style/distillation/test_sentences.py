@@ -36,6 +36,16 @@ def test_the_same_sentences_are_held_out_in_any_order_and_their_copies_are_in_ne
     assert first.sha256 != second.sha256
 
 
+def test_what_is_held_out_of_fewer_sentences_can_be_told_to_be_the_same(tmp_path: Path) -> None:
+    lines = [f"sentence {number}" for number in range(40)]
+    path = write(tmp_path / "a.txt", lines)
+    chosen = [lines[index] for index in sentences(path).hold_out(8)[1]]
+    path = write(tmp_path / "a.txt", [*chosen, *(line for line in lines if line not in chosen)])
+    whole, fewer, without = sentences(path), sentences(path, limit=20), sentences(path, limit=7)
+    assert whole.hash_of(whole.hold_out(8)[1]) == fewer.hash_of(fewer.hold_out(8)[1])
+    assert whole.hash_of(whole.hold_out(5)[1]) != without.hash_of(without.hold_out(4)[1])
+
+
 def test_pairs_come_sentence_after_sentence(tmp_path: Path) -> None:
     path = write(tmp_path / "a.tsv", ["q\ta", "one\teins", "two\tzwei", "three\tdrei"])
     found = sentences(path, ("q", "a"), limit=2)
