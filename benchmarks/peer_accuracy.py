@@ -1,4 +1,5 @@
-"""NLI accuracy of the peers that `encode.py` measures the speed of: of a classifier on their frozen vectors.
+"""NLI accuracy of the encoders that `encode.py` and `encoders_table.py` measure the speed of: of a classifier on their
+frozen vectors.
 
     python benchmarks/peer_accuracy.py --output benchmarks/peer_accuracy.json
 
@@ -7,8 +8,9 @@ sentence vectors u and v as they come, and a classifier on [u; v; |u - v|; u * v
 (scikit-learn's `MLPClassifier`, Adam, early stopping on a tenth of the training pairs). The pairs are those that ship
 with the package, the first `--pairs` of the train split in random order, and the whole dev split. Each class has the
 same weight in training: the train split has few neutral pairs, the dev split as many as of the other classes. The mean
-of GloVe is that of the vectors that ship with the package, of 100 numbers. dsa-small-snli, trained on all of the pairs,
-takes part as well, to show what such a classifier is worth against the model's own.
+of GloVe is that of the vectors that ship with the package, of 100 numbers, and model2vec's that of the word table of
+dsa-base-en. dsa-small-snli, trained on all of the pairs, takes part as well, to show what such a classifier is worth
+against the model's own.
 """
 
 import statistics
@@ -19,7 +21,7 @@ import numpy as np
 from lib.options import at_least, make_parser, parse, recorded_options, reports_mistakes
 from lib.peers import Encode, Vectors, installed_packages, mean_of_glove
 from lib.records import Column, Record, Table, describe_machine, keep
-from lib.shipped import SHIPPED_MODEL, Pairs, draw_pairs, read_pairs
+from lib.shipped import SHIPPED_ENCODERS, SHIPPED_MODEL, Pairs, draw_pairs, read_pairs
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -83,11 +85,12 @@ def main(argv: Sequence[str] | None = None) -> None:
     with reports_mistakes(parser):
         train = draw_pairs(arguments.pairs)
     validation = read_pairs("validation", 200 if arguments.quick else None)
-    packages, missing = ({}, {}) if arguments.quick else installed_packages()
+    packages, missing = ({}, {}) if arguments.quick else installed_packages(SHIPPED_MODEL.parent / "dsa-base-en")
     texts = [text for pairs in (train, validation) for side in ("premise", "hypothesis") for text in pairs[side]]
-    own = SentenceEncoder.from_pretrained(SHIPPED_MODEL, device="cpu").encode
+    folders = {"dsa-small-snli": SHIPPED_MODEL, **{name: SHIPPED_MODEL.parent / name for name in SHIPPED_ENCODERS}}
+    own = {name: SentenceEncoder.from_pretrained(folder, device="cpu").encode for name, folder in folders.items()}
     machine = describe_machine()
-    encoders = {"mean of GloVe": mean_of_glove(texts, SAMPLE_VECTORS), **packages, "dsa-small-snli": own}
+    encoders = {"mean of GloVe": mean_of_glove(texts, SAMPLE_VECTORS), **packages, **own}
     results = measure(encoders, train, validation, arguments.rounds)
     setup = {"dev_pairs": len(validation["label"]), "missing": missing}
     keep(Record(recorded_options(arguments), machine, setup, results), TABLE, arguments.output)

@@ -19,12 +19,14 @@ class Encoder(nn.Module):
 
     Attributes:
         description: What a token is encoded by, for the model card.
+        own_fields: Fields of the config that it reads, of those that some encoders and poolings do not.
         can_fold: Whether [`FoldedDenseCNN`] can stand for it.
         has_states: Whether an encoded token is a state of both directions of a recurrent network.
         takes_rectangle_packing: Whether an ONNX file may give it, or its form there, its own [`RectanglePacking`].
     """
 
     description: ClassVar[str]
+    own_fields: ClassVar[frozenset[str]] = frozenset({"hidden_size", "hidden_dropout", "num_hidden_layers"})
     can_fold: ClassVar[bool] = False
     has_states: ClassVar[bool] = False
     takes_rectangle_packing: ClassVar[bool] = False
@@ -54,6 +56,7 @@ class Pooling(nn.Module):
 
     Attributes:
         description: What a sentence's vector is, for the model card.
+        own_fields: Fields of the config that it reads, of those that some encoders and poolings do not.
         has_latent: Whether its attention comes from a latent variable, so that `config.latent` counts.
         has_samples: Whether it can draw that variable, `prediction_samples` times at prediction.
         learns_from_classes: Whether a part of it is trained only where it is given the class of each example.
@@ -67,6 +70,7 @@ class Pooling(nn.Module):
     """
 
     description: ClassVar[str]
+    own_fields: ClassVar[frozenset[str]] = frozenset()
     has_latent: ClassVar[bool] = False
     has_samples: ClassVar[bool] = False
     learns_from_classes: ClassVar[bool] = False

@@ -175,7 +175,7 @@ def model2vec_mean(folder: Path) -> Encode:
     """model2vec's own inference, the mean of the tokens' vectors, over the word table of a model of this package."""
     encoder = SentenceEncoder.from_pretrained(folder, device="cpu")
     table = cast(Tensor, encoder.model.get_input_embeddings().weight).detach().float().numpy()
-    kind = importlib.import_module("model2vec").StaticModel
+    kind = importlib.import_module(MODEL2VEC).StaticModel
     model: Any = kind(table, encoder.tokenizer.backend_tokenizer)
 
     def encode(sentences: Sequence[str]) -> Vectors:
@@ -192,12 +192,20 @@ PACKAGES: dict[str, tuple[str, str, Callable[[], Encode]]] = {
 }
 
 
-def installed_packages() -> tuple[dict[str, Encode], dict[str, str]]:
-    """The packages that are installed, loaded, and what is to be installed for the others."""
+def installed_packages(words: Path | None = None) -> tuple[dict[str, Encode], dict[str, str]]:
+    """The packages that are installed, loaded, and what is to be installed for the others.
+
+    Args:
+        words: Folder of a model of this package whose word table model2vec gets; None leaves model2vec out.
+    """
     loaded, missing = {}, {}
     for name, (module, package, load) in PACKAGES.items():
         if importlib.util.find_spec(module) is None:
             missing[name] = f"pip install {package}"
         else:
             loaded[name] = load()
+    if words is not None and importlib.util.find_spec(MODEL2VEC) is None:
+        missing[MODEL2VEC] = f"pip install {MODEL2VEC}"
+    elif words is not None:
+        loaded[f"{MODEL2VEC} of {words.name}'s words"] = model2vec_mean(words)
     return loaded, missing

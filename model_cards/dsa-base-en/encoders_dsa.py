@@ -43,6 +43,7 @@ class DenseCNN(Encoder):
     """CNN with dense connection: one branch for each kernel size, then a compression to d_c (Section 3.1)."""
 
     description = "two densely connected branches of convolutions"
+    own_fields = Encoder.own_fields | {"kernel_sizes", "first_layer_size", "growth_size"}
     can_fold = True
     takes_rectangle_packing = True
 
@@ -91,6 +92,7 @@ class NoEncoder(GradientCheckpointingLayer, Encoder):
     """Word vectors as they are."""
 
     description = "its word vector alone"
+    own_fields = frozenset()
     takes_rectangle_packing = True
 
     @classmethod
@@ -111,6 +113,7 @@ class KimCNN(GradientCheckpointingLayer, Encoder):
     """
 
     description = "convolutions of several widths (Kim's CNN)"
+    own_fields = frozenset({"hidden_size", "hidden_dropout", "kernel_sizes"})
     takes_rectangle_packing = True
 
     def __init__(self, config: DSAConfigFields) -> None:

@@ -227,6 +227,7 @@ class DistanceEncoder(_BothDirections):
     """
 
     description = "multi-head self-attention to the words before and after it, nearer ones more"
+    own_fields = Encoder.own_fields | {"encoder_attention_heads", "distance_weight", "feedforward_size"}
     block = DistanceSelfAttention
 
     @classmethod

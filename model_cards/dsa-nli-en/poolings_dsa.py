@@ -64,6 +64,8 @@ class HeadsProjection(TokenConv1d):
 class ProjectedPooling(Pooling):
     """A pooling whose heads sum projections of the tokens, of a width of their own."""
 
+    own_fields = frozenset({"attention_head_size"})
+
     @classmethod
     def output_size(cls, config: DSAConfigFields, in_size: int) -> int:
         """m * d_o"""
@@ -74,6 +76,7 @@ class DynamicSelfAttention(ProjectedPooling):
     """Dynamic self-attention with m heads: projection (Eq. 6), routing (Algorithm 1), concatenation (Eq. 7)."""
 
     description = "a weighted sum of its words. Dynamic self-attention gives the weights: it asks the sentence itself"
+    own_fields = ProjectedPooling.own_fields | {"routing_iterations", "routing_scale"}
     is_routed = True
     takes_rectangle_packing = True
 
@@ -133,6 +136,7 @@ class StaticSelfAttention(ProjectedPooling):
     """
 
     description = "a weighted sum of its words. Static self-attention gives the weights: it learns what to look for"
+    own_fields = ProjectedPooling.own_fields | {"attention_hidden_size"}
     takes_rectangle_packing = True
 
     def __init__(self, config: DSAConfigFields, in_size: int) -> None:
@@ -221,6 +225,7 @@ class StructuredSelfAttention(Pooling):
     description = (
         "made of weighted sums of its words. Structured self-attention gives the weights and keeps the sums apart"
     )
+    own_fields = frozenset({"attention_hidden_size", "attention_penalty"})
     takes_rectangle_packing = True
 
     def __init__(self, config: DSAConfigFields, in_size: int) -> None:
@@ -249,6 +254,7 @@ class InnerAttention(Pooling):
     description = (
         "a weighted sum of its words. Inner-attention gives the weights: it compares each word with their mean"
     )
+    own_fields = frozenset({"attention_hidden_size"})
     takes_rectangle_packing = True
 
     def __init__(self, config: DSAConfigFields, in_size: int) -> None:
@@ -275,6 +281,7 @@ class MultiDimensionalPooling(Pooling):
     """
 
     description = "a weighted sum of its words, with weights for every channel from multi-dimensional self-attention"
+    own_fields = frozenset({"hidden_dropout"})
     has_heads = False
     attention_is_extra = True
 
@@ -323,6 +330,12 @@ class ReinforcedPooling(MultiDimensionalPooling):
         "a weighted sum of its words, with weights for every channel from multi-dimensional self-attention. Before it, "
         "hard attention chooses which words take notice of which (reinforced self-attention)"
     )
+    own_fields = MultiDimensionalPooling.own_fields | {
+        "attention_head_size",
+        "attention_hidden_size",
+        "soft_attention_steps",
+        "choice_penalty",
+    }
     learns_from_classes = True
 
     def __init__(self, config: DSAConfigFields, in_size: int) -> None:

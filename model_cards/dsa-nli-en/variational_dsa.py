@@ -58,6 +58,7 @@ class PairwisePooling(Pooling):
     description = (
         "a weighted sum of its words. Pairwise self-attention gives the weights: it compares all words with each other"
     )
+    own_fields = frozenset({"hidden_dropout", "attention_hidden_size", "latent", "latent_size"})
     has_latent = True
 
     def __init__(self, config: DSAConfigFields, in_size: int) -> None:
@@ -120,6 +121,12 @@ class VariationalSelfAttention(PairwisePooling):
     description = (
         "a weighted sum of its words. Variational self-attention (VSAM) gives the weights, from a latent variable"
     )
+    own_fields = PairwisePooling.own_fields | {
+        "kl_weight",
+        "kl_warmup_steps",
+        "num_training_samples",
+        "num_prediction_samples",
+    }
     has_samples = True
     learns_from_classes = True
     step: Tensor

@@ -22,6 +22,7 @@ class GumbelTreeLSTM(Pooling):
     """
 
     description = "the root of a tree over its words, whose shape the model chooses (Gumbel Tree-LSTM)"
+    own_fields = frozenset({"tree_size", "gumbel_temperature"})
     has_heads = has_attention = False
     is_unrolled = True
 

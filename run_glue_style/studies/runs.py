@@ -8,11 +8,14 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from modeling_dsa import DSAConfig
 from modeling_dsa.files.model_files import EXAMPLE_SCORES, RESULTS
 from modeling_dsa.files.replacing import json_text, replaced_file, write_json
 from run_glue_style.training.arguments import option_values, without_options
 from run_glue_style.training.results import read_run
+from run_glue_style.training.unread_options import why_unread
 
 from .process import run_to_end
 
@@ -91,8 +94,9 @@ def refuse_other_options(run: PlannedRun) -> None:
     """
     for path in (run.record, run.folder / RESULTS):
         if path.is_file():
-            made_with = read_run(path).get("command", ["", "unknown"])[1:]
-            if _trained_by(made_with) != _trained_by(run.arguments):
+            results = read_run(path)
+            made_with = results.get("command", ["", "unknown"])[1:]
+            if _trained_by(made_with, results) != _trained_by(run.arguments, results):
                 raise ValueError(
                     f"{path} is a run with other options: it was made with "
                     f"'{' '.join(without_options(made_with, {'output_dir'}))}', and asked for is "
@@ -101,9 +105,14 @@ def refuse_other_options(run: PlannedRun) -> None:
                 )
 
 
-def _trained_by(arguments: Sequence[str]) -> dict[str, list[str]]:
-    """The options of a command line that say what is trained."""
-    return {name: values for name, values in option_values(arguments).items() if name not in _OF_NO_RESULT}
+def _trained_by(arguments: Sequence[str], results: Mapping[str, Any]) -> dict[str, list[str]]:
+    """The options of a command line that say what is trained, where it was a model with these results."""
+    config = DSAConfig.from_dict(results.get("model", {}))
+    return {
+        name: values
+        for name, values in option_values(arguments).items()
+        if name not in _OF_NO_RESULT and why_unread(config, name) is None
+    }
 
 
 def as_arguments(options: Mapping[str, str | int | list[str]]) -> list[str]:

@@ -291,7 +291,7 @@ def test_data_set_by_name_with_its_own_order_of_classes_and_a_hidden_test_split(
         ({"pooling": "mean", "num_attention_heads": 2}, "'mean' has no attention heads: leave num_attention_heads"),
         ({"setting": None, "vectors": None, "model_name_or_path": "./nowhere"}, r"\./nowhere is no folder here"),
         (
-            {"pooling": "variational", "num_training_samples": 2, "label_smoothing": 0.1},
+            {"pooling": "variational", "num_training_samples": 2, "label_smoothing": 0.1, "attention_head_size": None},
             "--num_training_samples above 1 takes the mean of the samples' losses",
         ),
         ({"mixed_precision": "fp16"}, "fp16 needs a GPU"),

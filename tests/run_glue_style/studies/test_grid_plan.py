@@ -15,7 +15,7 @@ DATA: dict[str, list[str]] = {
     "run_nli": [],
     "run_sst": ["--train_file", "t", "--validation_file", "d", "--test_file", "e", "--vectors", "v"],
     "run_stance": ["--data_dir", "d", "--vectors", "v"],
-    "run_distillation": ["--texts", "t", "--teacher", "m", "--vectors", "v", "--similarity_file", "stsb.csv"],
+    "run_distillation": ["--texts", "t", "--teacher", "m", "--vectors", "v", "--similarity_file", "stsb_dev.csv", "sick_train.csv"],
 }
 
 
@@ -25,10 +25,10 @@ def plan(folder: Path, *changes: tuple[str, str], options: str = "", rows: tuple
 
 
 def test_one_seed_of_every_row_comes_before_the_next(tmp_path: Path) -> None:
-    runs = plan(tmp_path, options="--setting bilstm-structured-5-snli", rows=("base", "two-heads"))
+    runs = plan(tmp_path, options="--setting dsa-single-snli", rows=("base", "two-heads"))
     names = [str(run.folder.relative_to(tmp_path / "runs")) for run in runs]
     assert names == [f"{row}/seed-{seed}" for seed in range(3) for row in ("base", "two-heads")]
-    given = "--save_example_scores true --seed 2 --setting bilstm-structured-5-snli"
+    given = "--save_example_scores true --seed 2 --setting dsa-single-snli"
     assert runs[-1].arguments == f"--routing_scale 8 --num_attention_heads 2 {given}".split()
 
 

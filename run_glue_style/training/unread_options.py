@@ -1,0 +1,76 @@
+"""Options of the config that a model does not read, so that a run without them would be the same."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from modeling_dsa import DSAConfig
+from modeling_dsa.encoders_dsa import ENCODERS
+from modeling_dsa.poolings_dsa import POOLINGS
+
+_OF_PAIRS = (lambda config: config.sentences_per_example == 2, "of pairs of texts, and these examples have one")
+_WHERE: dict[str, tuple[Callable[[DSAConfig], bool], str]] = {
+    "token_norm": (
+        lambda config: config.normalize_tokens,
+        "the length of normalised tokens, and these are as they come",
+    ),
+    "pair_features": _OF_PAIRS,
+    "gated_size": (
+        lambda config: config.sentences_per_example == 2 and "gated" in config.pair_features,
+        "of the pair feature 'gated', which is not asked for",
+    ),
+    "classifier_batch_norm": (lambda config: bool(config.classifier_hidden_sizes), "of hidden layers: there is none"),
+    "batch_norm_eps": (
+        lambda config: config.classifier_batch_norm and bool(config.classifier_hidden_sizes),
+        "of the classifier's batch normalisation: there is none",
+    ),
+}
+_OF_CLASSIFIERS = {name for name in vars(DSAConfig()) if name.startswith("classifier_")} | {
+    "pair_features",
+    "gated_size",
+    "batch_norm_eps",
+}
+
+
+def refuse_unread(
+    config: DSAConfig, stored: DSAConfig, options: Mapping[str, Any], *, has_classifier: bool = True
+) -> None:
+    """Refuse options that change a field to no effect.
+
+    Args:
+        config: What the options make of the config.
+        stored: The setting's or the saved model's, without them.
+        options: The fields that are asked for.
+        has_classifier: Whether the model has one.
+
+    Raises:
+        ValueError: Says which is not read, and what would read it.
+    """
+    for name, value in options.items():
+        if _plain(getattr(stored, name)) != _plain(value) and (
+            reason := why_unread(config, name, has_classifier=has_classifier)
+        ):
+            raise ValueError(f"--{name} would change nothing: it is {reason}. Leave it out.")
+
+
+def why_unread(config: DSAConfig, name: str, *, has_classifier: bool = True) -> str | None:
+    """Why a model does not read an option; None if it does, or if that is no field of its config."""
+    if name in _OF_CLASSIFIERS and not has_classifier:
+        return "a classifier's, and an encoder is trained alone"
+    encoders = [key for key, encoder in ENCODERS.items() if name in encoder.own_fields]
+    poolings = [key for key, pooling in POOLINGS.items() if name in pooling.own_fields]
+    if (encoders or poolings) and config.encoder not in encoders and config.pooling not in poolings:
+        readers = [
+            f"{kind} {_listed(names)}" for kind, names in (("encoder", encoders), ("pooling", poolings)) if names
+        ]
+        return f"read by {' and '.join(readers)}, and not by encoder '{config.encoder}' with pooling '{config.pooling}'"
+    is_read, reason = _WHERE.get(name, (lambda _: True, None))
+    return None if is_read(config) else reason
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(f"'{name}'" for name in names)
+
+
+def _plain(value: Any) -> Any:
+    """A saved list is a tuple where it is a default."""
+    return list(value) if isinstance(value, tuple) else value
