@@ -10,6 +10,7 @@ from torch import Tensor
 from modeling_dsa import DSAForSequenceClassification
 from modeling_dsa.encoders_dsa import ENCODERS
 from modeling_dsa.poolings_dsa import POOLINGS
+from modeling_dsa.systems_dsa import Encoder, Pooling
 
 BASE: dict[str, Any] = {
     "encoder": "none",
@@ -73,7 +74,7 @@ def outcome(**fields: Any) -> list[Tensor]:
 )
 def test_its_own_fields_are_those_that_change_something(kind: str, name: str) -> None:
     """Of all that are some encoder's or pooling's; the two kinds are tried beside one that reads none of them."""
-    system = {"encoder": ENCODERS, "pooling": POOLINGS}[kind][name]
+    system: type[Encoder] | type[Pooling] = ENCODERS[name] if kind == "encoder" else POOLINGS[name]
     beside: set[str] = set()
     fields = {kind: name}
     if kind == "pooling" and POOLINGS[name].needs_states:
@@ -87,4 +88,5 @@ def test_its_own_fields_are_those_that_change_something(kind: str, name: str) ->
 
 
 def test_every_such_field_is_tried() -> None:
-    assert {field for system in (*ENCODERS.values(), *POOLINGS.values()) for field in system.own_fields} == set(CHANGES)
+    systems: list[type[Encoder] | type[Pooling]] = [*ENCODERS.values(), *POOLINGS.values()]
+    assert {field for system in systems for field in system.own_fields} == set(CHANGES)

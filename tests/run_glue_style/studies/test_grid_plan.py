@@ -15,7 +15,17 @@ DATA: dict[str, list[str]] = {
     "run_nli": [],
     "run_sst": ["--train_file", "t", "--validation_file", "d", "--test_file", "e", "--vectors", "v"],
     "run_stance": ["--data_dir", "d", "--vectors", "v"],
-    "run_distillation": ["--texts", "t", "--teacher", "m", "--vectors", "v", "--similarity_file", "stsb_dev.csv", "sick_train.csv"],
+    "run_distillation": [
+        "--texts",
+        "t",
+        "--teacher",
+        "m",
+        "--vectors",
+        "v",
+        "--similarity_file",
+        "stsb_dev.csv",
+        "sick_train.csv",
+    ],
 }
 
 

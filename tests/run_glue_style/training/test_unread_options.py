@@ -26,12 +26,17 @@ def test_what_changes_nothing_is_refused(stored: dict[str, Any], options: dict[s
 
 
 def test_an_encoder_alone_has_no_classifier() -> None:
-    options = {"classifier_dropout": 0.5}
+    options: dict[str, Any] = {"classifier_dropout": 0.5}
     with pytest.raises(ValueError, match=r"--classifier_dropout .* a classifier's, and an encoder is trained alone"):
         refuse_unread(DSAConfig(**options), DSAConfig(), options, has_classifier=False)
     refuse_unread(DSAConfig(**options), DSAConfig(), options)
 
 
 def test_what_is_read_or_stands_there_already_is_not_refused() -> None:
-    options = {"pooling": "static", "attention_head_size": 300, "routing_scale": 1.0, "kernel_sizes": [3, 5]}
+    options: dict[str, Any] = {
+        "pooling": "static",
+        "attention_head_size": 300,
+        "routing_scale": 1.0,
+        "kernel_sizes": [3, 5],
+    }
     refuse_unread(DSAConfig(**options), DSAConfig(), options)

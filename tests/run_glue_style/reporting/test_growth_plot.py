@@ -1,0 +1,41 @@
+"""The picture of metrics over what runs saw."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from matplotlib.figure import Figure
+from small_results import results
+
+from run_glue_style.reporting import growth_plot
+
+ROWS = {"base": (100, 1, "bilstm"), "more": (400, 1, "bilstm"), "again": (100, 3, "bilstm"), "words": (100, 1, "none")}
+
+
+def test_a_line_joins_those_with_more_and_a_dashed_one_those_that_saw_the_same_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    figures: list[Figure] = []
+    monkeypatch.setattr(growth_plot, "save_picture", lambda figure, path: figures.append(figure))
+    for row, (examples, epochs, encoder) in ROWS.items():
+        for seed, accuracy in enumerate((0.5, 0.6)):
+            changes: dict[str, Any] = {
+                "data": {"train": {"examples": examples}},
+                "recipe": {"num_train_epochs": epochs},
+                "model": {"encoder": encoder, "pooling": "mean"},
+            }
+            path = tmp_path / row / f"seed-{seed}.json"
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(json.dumps(results("a", seed, accuracy, **changes)))
+    growth_plot.main([str(tmp_path), "--metrics", "validation.accuracy", "test.macro_f1"])
+    panel, other = figures[0].axes
+    lines = {container.get_label(): container[0].get_xydata().tolist() for container in panel.containers}
+    assert lines == {
+        "bilstm, mean: one epoch over more": [[100, pytest.approx(55)], [400, pytest.approx(55)]],
+        "bilstm, mean: more epochs over the same": [[100, pytest.approx(55)], [300, pytest.approx(55)]],
+        "none, mean: one epoch over more": [[100, pytest.approx(55)]],
+    }
+    assert other.containers[0][0].get_ydata().tolist() == [25, 25]
+    with pytest.raises(SystemExit, match="2"):
+        growth_plot.main([str(tmp_path), "--metrics", "validation.f1"])
