@@ -27,12 +27,13 @@ from run_glue_style.distillation.prepare import (
 )
 from run_glue_style.distillation.student import DEFAULT_SETTING, student_config
 from run_glue_style.reporting.reporters import REPORTERS
-from run_glue_style.training.arguments import parse_arguments
+from run_glue_style.training.arguments import given_options, parse_arguments
 from run_glue_style.training.entry import CheckedRun, ReadRun, run_script, shared_identity, train_as_read
 from run_glue_style.training.model import check_recipe
 from run_glue_style.training.objective import metric_value
 from run_glue_style.training.recipe import require_no_classes
 from run_glue_style.training.run import train_and_evaluate
+from run_glue_style.training.unread_options import refuse_unread
 
 
 def recipe_folder(setting: Path) -> Path:
@@ -59,6 +60,7 @@ def read(argv: Sequence[str] | None = None) -> ReadRun:
         [TeacherArguments, LossArguments], __doc__, argv, DEFAULT_SETTING, recipe_folder
     )
     check_arguments(teacher, model)
+    given = given_options(sys.argv[1:] if argv is None else argv)
     model = with_word_vectors(model, teacher)
     require_no_classes(recipe, "a teacher's vectors have none")
     if recipe.encoder_learning_rate is not None:
@@ -72,6 +74,7 @@ def read(argv: Sequence[str] | None = None) -> ReadRun:
 
     def check() -> CheckedRun:
         config = student_config(model, overrides)
+        refuse_unread(config, model, given, has_classifier=False)
         check_recipe(config, recipe, run)
         options = {"teacher": asdict(teacher), "losses": asdict(losses), **shared_identity(model, recipe, run)}
         return CheckedRun({"config": config.to_dict(), **options}, metric_names(teacher))

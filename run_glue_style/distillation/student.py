@@ -15,7 +15,6 @@ from modeling_dsa.text.building import build_model
 from modeling_dsa.text.tokenization import portable
 from run_glue_style.training.model import fresh_vocabulary, loading_errors, refuse_other_encoder
 from run_glue_style.training.recipe import ModelArguments
-from run_glue_style.training.unread_options import refuse_unread
 
 from .arguments import LossArguments
 from .sentences import Sentences
@@ -44,8 +43,6 @@ def student_config(arguments: ModelArguments, overrides: dict[str, Any]) -> DSAC
             f"A part of pooling '{config.pooling}' learns from the class of each example, and a teacher's vectors have "
             "none: give another --pooling."
         )
-    with loading_errors(source):
-        refuse_unread(config, DSAConfig.from_pretrained(source), overrides, has_classifier=False)
     config.architectures = [DSAModel.__name__]  # records tell by it what was trained
     return config
 

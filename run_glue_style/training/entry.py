@@ -4,7 +4,6 @@ import logging
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import partial
 from typing import Any
 
 from datasets import disable_progress_bars
@@ -15,12 +14,13 @@ from modeling_dsa.files.messages import one_line
 from modeling_dsa.hub.publishing import NotPushedError
 from run_glue_style.tasks.task import Task
 
-from .arguments import parse_arguments
+from .arguments import given_options, parse_arguments
 from .interruption import Interrupted
 from .labelled_run import make_objective, metrics_of_some_labels, train_task
 from .model import check_model_arguments, check_recipe, make_config
 from .recipe import ModelArguments, RunArguments, TrainingRecipe
 from .run import Reporter
+from .unread_options import refuse_unread
 
 logger = logging.getLogger(__name__)
 
@@ -101,17 +101,22 @@ def read_task(
         ValueError: As `make_task`.
     """
     data, model, recipe, run, overrides = parse_arguments([data_arguments], description, argv, default_setting)
-    task = make_task(data)
+    task, given = make_task(data), given_options(sys.argv[1:] if argv is None else argv)
 
     def check() -> CheckedRun:
         check_model_arguments(task, model, recipe)
         make_objective(task, recipe)
         config = make_config(task, model, overrides)
+        refuse_unread(config, model, given)
         check_recipe(config, recipe, run)
         identity = {"config": config.to_dict(), "data": asdict(data), **shared_identity(model, recipe, run)}
         return CheckedRun(identity, metrics_of_some_labels(task).keys())
 
-    return ReadRun(partial(train_task, task, model, recipe, run, overrides, reporters), check)
+    def train() -> None:
+        check()
+        train_task(task, model, recipe, run, overrides, reporters)
+
+    return ReadRun(train, check)
 
 
 def train_as_read(read: Callable[[], ReadRun]) -> None:

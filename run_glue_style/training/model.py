@@ -31,7 +31,6 @@ from run_glue_style.tasks.task import Task
 
 from .interruption import handled_stops
 from .recipe import ModelArguments, RunArguments, TrainingRecipe
-from .unread_options import refuse_unread
 
 logger = logging.getLogger(__name__)
 
@@ -142,7 +141,6 @@ def make_config(task: Task, arguments: ModelArguments, overrides: dict[str, Any]
     with loading_errors(source):
         config: DSAConfig = DSAConfig.from_pretrained(source, **_labels(task), **overrides)
         config.validate()  # loading checks each field, but not how overrides fit together
-        refuse_unread(config, DSAConfig.from_pretrained(source), overrides)
     if arguments.model_name_or_path is not None:
         refuse_other_encoder(arguments.model_name_or_path, config, overrides)
     return config

@@ -1,11 +1,15 @@
 """Options of the config that a model does not read, so that a run without them would be the same."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection
 from typing import Any
 
 from modeling_dsa import DSAConfig
+from modeling_dsa.config_fields_dsa import field_help
 from modeling_dsa.encoders_dsa import ENCODERS
 from modeling_dsa.poolings_dsa import POOLINGS
+from modeling_dsa.shipped.settings import setting_folder
+
+from .recipe import ModelArguments
 
 _OF_PAIRS = (lambda config: config.sentences_per_example == 2, "of pairs of texts, and these examples have one")
 _WHERE: dict[str, tuple[Callable[[DSAConfig], bool], str]] = {
@@ -32,23 +36,24 @@ _OF_CLASSIFIERS = {name for name in vars(DSAConfig()) if name.startswith("classi
 
 
 def refuse_unread(
-    config: DSAConfig, stored: DSAConfig, options: Mapping[str, Any], *, has_classifier: bool = True
+    config: DSAConfig, arguments: ModelArguments, given: Collection[str], *, has_classifier: bool = True
 ) -> None:
     """Refuse options that change a field to no effect.
 
     Args:
-        config: What the options make of the config.
-        stored: The setting's or the saved model's, without them.
-        options: The fields that are asked for.
+        config: What they make of the config.
+        arguments: The setting or the saved model whose config it was.
+        given: Names of the command line's own options. A recipe's are for many settings, and each reads of them what
+            it can.
         has_classifier: Whether the model has one.
 
     Raises:
         ValueError: Says which is not read, and what would read it.
     """
-    for name, value in options.items():
-        if _plain(getattr(stored, name)) != _plain(value) and (
-            reason := why_unread(config, name, has_classifier=has_classifier)
-        ):
+    stored = DSAConfig.from_pretrained(arguments.model_name_or_path or setting_folder(arguments.setting or ""))
+    for name in field_help(DSAConfig).keys() & given:
+        is_changed = _plain(getattr(stored, name)) != _plain(getattr(config, name))
+        if is_changed and (reason := why_unread(config, name, has_classifier=has_classifier)):
             raise ValueError(f"--{name} would change nothing: it is {reason}. Leave it out.")
 
 

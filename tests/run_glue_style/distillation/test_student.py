@@ -46,14 +46,13 @@ def test_a_fresh_student_fits_its_teacher(
         setting=setting, vectors=Path(f"teacher:{teachers[width]}"), vocabulary_size=450, pieces=0
     )
     sentences = Sentences([open_sentences(str(tmp_path / "texts.txt"))])
-    sizes = {} if setting == "mean-fnc1" else SIZES  # a mean reads none of them
-    student, tokenizer = make_student(arguments, dict(sizes), LossArguments(), sentences, width, 0, show_progress=False)
+    student, tokenizer = make_student(arguments, dict(SIZES), LossArguments(), sentences, width, 0, show_progress=False)
     assert (student.config.embedding_size, student.config.projection_size) == (embedding_size, projection_size)
     assert len(tokenizer) == student.config.vocab_size == 453
     with pytest.raises(ValueError, match=f"have {width + 1} numbers and the teacher's {width}: give --projection_size"):
         make_student(
             arguments,
-            sizes | {"projection_size": width + 1},
+            SIZES | {"projection_size": width + 1},
             LossArguments(),
             sentences,
             width,

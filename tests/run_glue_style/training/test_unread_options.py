@@ -1,11 +1,19 @@
-"""Options that a model would not read are refused, and the same run is known without them."""
+"""Options that a model would not read are refused."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from modeling_dsa import DSAConfig
+from run_glue_style.run_nli import read
+from run_glue_style.training.recipe import ModelArguments
 from run_glue_style.training.unread_options import refuse_unread
+
+
+def refuse(folder: Path, stored: dict[str, Any], options: dict[str, Any], **changes: bool) -> None:
+    DSAConfig(**stored).save_pretrained(folder)
+    refuse_unread(DSAConfig(**(stored | options)), ModelArguments(model_name_or_path=str(folder)), options, **changes)
 
 
 @pytest.mark.parametrize(
@@ -20,23 +28,27 @@ from run_glue_style.training.unread_options import refuse_unread
         ({"classifier_batch_norm": False}, {"batch_norm_eps": 1.0}, "--batch_norm_eps .* of the classifier's batch"),
     ],
 )
-def test_what_changes_nothing_is_refused(stored: dict[str, Any], options: dict[str, Any], told: str) -> None:
+def test_what_changes_nothing_is_refused(
+    stored: dict[str, Any], options: dict[str, Any], told: str, tmp_path: Path
+) -> None:
     with pytest.raises(ValueError, match=told):
-        refuse_unread(DSAConfig(**(stored | options)), DSAConfig(**stored), options)
+        refuse(tmp_path, stored, options)
 
 
-def test_an_encoder_alone_has_no_classifier() -> None:
+def test_an_encoder_alone_has_no_classifier(tmp_path: Path) -> None:
     options: dict[str, Any] = {"classifier_dropout": 0.5}
     with pytest.raises(ValueError, match=r"--classifier_dropout .* a classifier's, and an encoder is trained alone"):
-        refuse_unread(DSAConfig(**options), DSAConfig(), options, has_classifier=False)
-    refuse_unread(DSAConfig(**options), DSAConfig(), options)
+        refuse(tmp_path, {}, options, has_classifier=False)
+    refuse(tmp_path, {}, options)
 
 
-def test_what_is_read_or_stands_there_already_is_not_refused() -> None:
-    options: dict[str, Any] = {
-        "pooling": "static",
-        "attention_head_size": 300,
-        "routing_scale": 1.0,
-        "kernel_sizes": [3, 5],
-    }
-    refuse_unread(DSAConfig(**options), DSAConfig(), options)
+def test_what_is_read_or_stands_there_already_is_not_refused(tmp_path: Path) -> None:
+    options: dict[str, Any] = {"pooling": "static", "attention_head_size": 300, "routing_scale": 1.0}
+    refuse(tmp_path, {}, options | {"kernel_sizes": [3, 5]})
+
+
+def test_a_recipe_may_say_more_than_a_setting_reads() -> None:
+    line = ["--setting", "static-cnn-snli", "--recipe", "modern"]  # it has a routing_scale
+    read(line).check()
+    with pytest.raises(ValueError, match="--routing_scale would change nothing"):
+        read([*line, "--routing_scale", "8"]).check()
