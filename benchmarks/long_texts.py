@@ -28,13 +28,14 @@ from typing import Any
 
 import torch
 from lib.measuring import encode_and_backpropagate, exponent, memory
-from lib.options import at_least, make_parser, parse, recorded_options
+from lib.options import make_parser, parse, recorded_options
 from lib.records import Column, Figures, Record, Table, describe_machine, keep
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from tqdm.auto import tqdm
 
 from modeling_dsa import DSAConfig, DSAModel
+from modeling_dsa.files.command_line import positive_number, whole_number
 from modeling_dsa.shipped.settings import setting_folder
 
 SETTINGS = {
@@ -194,20 +195,18 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = make_parser(__doc__, 5, "timed runs of each point", quick)
     parser.add_argument(
         "--budget",
-        type=float,
+        type=positive_number,
         default=60.0,
         help="seconds of a point's runs after which no further one starts, and of one run after which the setting is "
         "not measured on longer texts (default: %(default)s)",
     )
     parser.add_argument(
         "--longest",
-        type=at_least(LENGTHS[0]),
+        type=whole_number(LENGTHS[0]),
         default=LENGTHS[-1],
         help="tokens of a text at most (default: %(default)s)",
     )
     arguments = parse(parser, argv, {"rounds": 1, "longest": QUICK_LENGTHS[-1]})
-    if not arguments.budget > 0:
-        parser.error("argument --budget: give more than 0 seconds")
     if not Path("/proc/self/clear_refs").exists():
         parser.error("the peak of memory is read from Linux's /proc, which this system has not")
     settings = QUICK_SETTINGS if arguments.quick else tuple(SETTINGS)

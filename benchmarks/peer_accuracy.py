@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from lib.options import at_least, make_parser, parse, recorded_options, reports_mistakes
+from lib.options import make_parser, parse, recorded_options, reports_mistakes
 from lib.peers import Encode, Vectors, installed_packages, mean_of_glove
 from lib.records import Column, Record, Table, describe_machine, keep
 from lib.shipped import SHIPPED_ENCODERS, SHIPPED_MODEL, Pairs, draw_pairs, read_pairs
@@ -29,6 +29,7 @@ from sklearn.utils.class_weight import compute_sample_weight
 from tqdm.auto import tqdm
 
 from modeling_dsa.encoding.encoder import SentenceEncoder
+from modeling_dsa.files.command_line import whole_number
 from run_glue_style.sample import SAMPLE_VECTORS
 
 HIDDEN = 512
@@ -80,7 +81,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Encode the pairs with everyone, fit, keep what was found."""
     quick = "200 pairs, without the installed packages"
     parser = make_parser(__doc__, 1, "seeds of the classifier", quick, threads=False)
-    parser.add_argument("--pairs", type=at_least(100), default=20_000, help="training pairs (default: %(default)s)")
+    parser.add_argument("--pairs", type=whole_number(100), default=20_000, help="training pairs (default: %(default)s)")
     arguments = parse(parser, argv, {"pairs": 200, "rounds": 1})
     with reports_mistakes(parser):
         train = draw_pairs(arguments.pairs)

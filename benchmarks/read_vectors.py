@@ -19,10 +19,11 @@ from pathlib import Path
 
 import numpy as np
 from lib.measuring import alternate
-from lib.options import at_least, make_parser, parse, recorded_options
+from lib.options import make_parser, parse, recorded_options
 from lib.records import Column, Record, Table, describe_machine, keep
 from tqdm.auto import tqdm
 
+from modeling_dsa.files.command_line import whole_number
 from modeling_dsa.text.word_vectors import WordVectors, read_vectors
 
 Reader = Callable[[Path, set[str] | None], WordVectors]
@@ -135,8 +136,8 @@ def measure(path: Path, rows: int, rounds: int) -> list[Result]:
 def main(argv: Sequence[str] | None = None) -> None:
     """Write the file, measure, keep what was found."""
     parser = make_parser(__doc__, 5, "timed runs of each reader", "20,000 rows and 3 rounds", threads=False)
-    parser.add_argument("--rows", type=at_least(20), default=400_000, help="rows of the file (default: %(default)s)")
-    parser.add_argument("--dimension", type=at_least(1), default=100, help="numbers in a row (default: %(default)s)")
+    parser.add_argument("--rows", type=whole_number(20), default=400_000, help="of the file (default: %(default)s)")
+    parser.add_argument("--dimension", type=whole_number(1), default=100, help="of a row (default: %(default)s)")
     arguments = parse(parser, argv, {"rows": 20_000, "rounds": 3})
     machine = describe_machine()
     with tempfile.TemporaryDirectory() as folder:

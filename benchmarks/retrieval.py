@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 from lib.nearest import nearest, recall
-from lib.options import at_least, make_parser, parse, recorded_options, reports_mistakes
+from lib.options import make_parser, parse, recorded_options, reports_mistakes
 from lib.records import Column, Record, Table, describe_machine, keep
 from lib.shipped import REPOSITORY
 from sklearn.preprocessing import normalize
@@ -22,6 +22,7 @@ from sklearn.preprocessing import normalize
 from modeling_dsa.encoding.encoder import SentenceEncoder
 from modeling_dsa.encoding.sources import open_sentences
 from modeling_dsa.encoding.teacher import load_teacher
+from modeling_dsa.files.command_line import whole_number
 from run_glue_style.distillation.teacher_vectors import open_vectors
 
 TABLE = Table(
@@ -41,9 +42,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--teacher", required=True, help="a sentence-transformers model: a folder or the Hub's id")
     parser.add_argument("--teacher_vectors", type=Path, help="its vectors of the texts (.npy, or a folder of them)")
     parser.add_argument("--model", nargs="+", default=[str(REPOSITORY / "model_cards" / "dsa-base-en")])
-    parser.add_argument("--sentences", type=at_least(100), default=100_000, help="searched (default: %(default)s)")
-    parser.add_argument("--queries", type=at_least(1), default=1000, help="in each draw (default: %(default)s)")
-    parser.add_argument("--queries_among", type=at_least(1), default=10_000, help="(default: %(default)s)")
+    parser.add_argument("--sentences", type=whole_number(100), default=100_000, help="searched (default: %(default)s)")
+    parser.add_argument("--queries", type=whole_number(1), default=1000, help="in each draw (default: %(default)s)")
+    parser.add_argument("--queries_among", type=whole_number(1), default=10_000, help="(default: %(default)s)")
     arguments = parse(parser, argv, {"sentences": 300, "queries": 20, "queries_among": 100})
     with reports_mistakes(parser):
         encoders = {model: SentenceEncoder.from_pretrained(model, device="cpu") for model in arguments.model}

@@ -31,13 +31,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from lib.measuring import training_step
-from lib.options import at_least, make_parser, parse, recorded_options
+from lib.options import make_parser, parse, recorded_options
 from lib.records import Column, Figures, Record, Table, describe_machine, keep, write_record
 from lib.snli_like_pairs import FIRST_TOKEN, SNLI_PAIRS, VOCABULARY, Cut, Epoch, Loader, Pairs, make_pairs
 from torch import Tensor, nn
 from tqdm.auto import tqdm
 
 from modeling_dsa import DSAConfig, DSAForNLI
+from modeling_dsa.files.command_line import whole_number
 
 PRODUCTS = 10
 FIGURES = (
@@ -223,12 +224,12 @@ def parse_options(argv: Sequence[str] | None, on_gpu: bool) -> argparse.Namespac
     quick = "40 pairs in batches of 16, small products"
     parser = make_parser(__doc__, 1, "epochs of each variant, of which the median counts", quick)
     parser.add_argument(
-        "--pairs", type=at_least(2), default=SNLI_PAIRS, help="pairs in an epoch (default: %(default)s, SNLI's)"
+        "--pairs", type=whole_number(2), default=SNLI_PAIRS, help="pairs in an epoch (default: %(default)s, SNLI's)"
     )
     sizes = [64, 1024, 4096] if on_gpu else [64]
     parser.add_argument(
         "--batch_size",
-        type=at_least(2),
+        type=whole_number(2),
         nargs="+",
         default=sizes,
         help="pairs in a batch (default: 64 1024 4096, without a GPU 64)",

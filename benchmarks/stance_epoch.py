@@ -33,12 +33,13 @@ import numpy as np
 import torch
 from datasets import Dataset
 from lib.measuring import alternate, count_parameters, encode_and_backpropagate, training_step
-from lib.options import at_least, make_parser, parse, recorded_options, reports_mistakes
+from lib.options import make_parser, parse, recorded_options, reports_mistakes
 from lib.records import Column, Figures, Record, Table, describe_machine, keep
 from lib.stance_pairs import EMBEDDING_SIZE, QUICK, WAYS, Pairs, Pass, Size, synthetic_pairs
 from torch import Tensor, nn
 
 from modeling_dsa import DSAConfig, DSAForSequenceClassification
+from modeling_dsa.files.command_line import whole_number
 from modeling_dsa.shipped.settings import setting_folder
 from modeling_dsa.text.building import build_model
 from run_glue_style.run_stance import DataArguments, make_task
@@ -193,7 +194,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     )
     parser.add_argument("--data_dir", type=Path, help="folder of FNC-1's four files (default: synthetic texts)")
     parser.add_argument(
-        "--sample", type=at_least(1), default=20, help="batches run of an epoch in random order (default: %(default)s)"
+        "--sample",
+        type=whole_number(1),
+        default=20,
+        help="batches of an epoch in random order (default: %(default)s)",
     )
     arguments = parse(parser, argv, {"rounds": 2, "sample": 3, "data_dir": None})
     torch.set_num_threads(arguments.threads)

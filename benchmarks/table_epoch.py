@@ -16,16 +16,17 @@ from typing import Any
 import torch
 from lib.batches import Batch, loss_of, make_batches, prepare_pairs
 from lib.measuring import alternate, count_parameters, keep_freed_memory, training_step
-from lib.options import at_least, make_parser, parse, recorded_options, reports_mistakes
+from lib.options import make_parser, parse, recorded_options, reports_mistakes
 from lib.records import Column, Record, Table, describe_machine, keep
 from lib.shipped import draw_pairs
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import LogLocator, NullLocator
+from matplotlib.ticker import NullLocator
 
 from modeling_dsa import DSAConfig, DSAForNLI
+from modeling_dsa.files.command_line import whole_number
 from modeling_dsa.files.messages import suggestion
-from modeling_dsa.files.pictures import look
+from modeling_dsa.files.pictures import look, scale_by_logarithm
 from modeling_dsa.shipped.settings import setting_folder
 from run_glue_style.reporting.published import PublishedTable, read_published
 
@@ -123,10 +124,8 @@ def draw(record: Record) -> Figure:
         below = index % 2 == 1  # neighbours of one accuracy would write over each other
         offset = (0, -14 if below else 7)
         panel.annotate(result["setting"], point, xytext=offset, textcoords="offset points", fontsize=8, ha="center")
-    panel.set_xscale("log")
-    panel.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    scale_by_logarithm(panel, "{x:.0f}")
     panel.xaxis.set_minor_locator(NullLocator())
-    panel.xaxis.set_major_formatter("{x:.0f}")
     panel.set(xlabel="minutes of an epoch of SNLI, measured here", ylabel="published test accuracy, %")
     panel.margins(x=0.2, y=0.1)
     handles = dict(zip(*reversed(panel.get_legend_handles_labels()), strict=True))  # each label once
@@ -139,7 +138,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Prepare the batches, train, keep what was found."""
     parser = make_parser(__doc__, 8, "timed batches", f"2 rounds of 4 pairs, {', '.join(QUICK_SYSTEMS)}")
     parser.add_argument(
-        "--batch_size", type=at_least(2), default=64, help="pairs in a batch (default: %(default)s, that of DiSAN)"
+        "--batch_size", type=whole_number(2), default=64, help="pairs in a batch (default: %(default)s, that of DiSAN)"
     )
     parser.add_argument("--systems", nargs="+", help="rows of configuration/tables/snli.yaml; default: all")
     arguments = parse(parser, argv, {"rounds": 2, "batch_size": 4, "systems": QUICK_SYSTEMS})

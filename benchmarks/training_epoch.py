@@ -23,7 +23,7 @@ from typing import Any
 import torch
 from lib.batches import Batch, loss_of, make_batches, padding_share, prepare_pairs
 from lib.measuring import alternate, count_parameters, keep_freed_memory, training_step
-from lib.options import at_least, make_parser, parse, recorded_options, reports_mistakes
+from lib.options import make_parser, parse, recorded_options, reports_mistakes
 from lib.padded_dsa import PaddedDSA
 from lib.peers import BiLSTMAttention, BiLSTMMax, PaddedPair, TransformerMean
 from lib.records import Column, Record, Table, describe_machine, keep
@@ -33,6 +33,7 @@ from matplotlib.figure import Figure
 from torch import nn
 
 from modeling_dsa import DSAConfig, DSAForNLI
+from modeling_dsa.files.command_line import whole_number
 from modeling_dsa.files.pictures import GREEN, VERMILION
 
 OURS = "single DSA"
@@ -111,7 +112,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Prepare the batches, train, keep what was found."""
     parser = make_parser(__doc__, 12, "timed batches", "2 rounds of 8 pairs, a BiLSTM of 2 x 64")
     parser.add_argument(
-        "--batch_size", type=at_least(2), default=256, help="pairs in a batch; default: the paper's %(default)s"
+        "--batch_size", type=whole_number(2), default=256, help="pairs in a batch; default: the paper's %(default)s"
     )
     arguments = parse(parser, argv, {"rounds": 2, "batch_size": 8})
     with reports_mistakes(parser):

@@ -23,12 +23,13 @@ from typing import Any
 import torch
 from lib.batches import Batch, loss_of, make_batches, padding_share, prepare_pairs, sort_pairs
 from lib.measuring import alternate, count_parameters, median_rate, training_step
-from lib.options import at_least, make_parser, parse, recorded_options, reports_mistakes
+from lib.options import make_parser, parse, recorded_options, reports_mistakes
 from lib.padded_dsa import PaddedDSA, check_equal
 from lib.records import Column, Record, Table, describe_machine, keep
 from lib.shipped import draw_pairs
 
 from modeling_dsa import DSAConfig, DSAForNLI
+from modeling_dsa.files.command_line import whole_number
 from run_glue_style.training.half_precision import computes_in_bf16
 
 PRODUCT_SIZE = (4096, 300, 600)
@@ -206,9 +207,11 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Prepare the batches, measure, keep what was found."""
     parser = make_parser(__doc__, 30, "timed batches", "3 rounds of 16 pairs")
     parser.add_argument(
-        "--embedding_size", type=at_least(1), default=300, help="width of a word vector (default: %(default)s)"
+        "--embedding_size", type=whole_number(1), default=300, help="width of a word vector (default: %(default)s)"
     )
-    parser.add_argument("--batch_size", type=at_least(2), default=256, help="pairs in a batch (default: %(default)s)")
+    parser.add_argument(
+        "--batch_size", type=whole_number(2), default=256, help="pairs in a batch (default: %(default)s)"
+    )
     arguments = parse(parser, argv, {"rounds": 3, "batch_size": 16})
     size = arguments.batch_size
     with reports_mistakes(parser):

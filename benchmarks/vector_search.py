@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 from lib.nearest import nearest, recall
-from lib.options import at_least, make_parser, parse, recorded_options, reports_mistakes
+from lib.options import make_parser, parse, recorded_options, reports_mistakes
 from lib.records import Column, Record, Table, describe_machine, keep
 from lib.shipped import REPOSITORY, draw_sentences
 from sklearn.preprocessing import normalize
@@ -21,6 +21,7 @@ from sklearn.preprocessing import normalize
 from modeling_dsa.batching_dsa import VectorType
 from modeling_dsa.encoding.encoder import SentenceEncoder
 from modeling_dsa.encoding.sources import open_sentences
+from modeling_dsa.files.command_line import whole_number
 
 DTYPES: tuple[VectorType, ...] = ("float32", "int8")
 SHARES = (1, 3 / 4, 1 / 2, 1 / 3, 1 / 4, 1 / 6)  # of a vector's numbers
@@ -40,8 +41,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = make_parser(__doc__, 3, "draws of queries", "300 sentences, 20 queries", threads=False)
     parser.add_argument("--texts", help="sentences: what `dsa encode` reads (default: the shipped sample of SNLI)")
     parser.add_argument("--model", nargs="+", default=[str(REPOSITORY / "model_cards" / "dsa-base-en")])
-    parser.add_argument("--sentences", type=at_least(100), default=50_000, help="searched (default: %(default)s)")
-    parser.add_argument("--queries", type=at_least(1), default=1000, help="in each draw (default: %(default)s)")
+    parser.add_argument("--sentences", type=whole_number(100), default=50_000, help="searched (default: %(default)s)")
+    parser.add_argument("--queries", type=whole_number(1), default=1000, help="in each draw (default: %(default)s)")
     arguments = parse(parser, argv, {"sentences": 300, "queries": 20})
     with reports_mistakes(parser):
         if arguments.texts is None:

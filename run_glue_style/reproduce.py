@@ -17,22 +17,14 @@ from pathlib import Path
 if not __package__:  # started by its path: Python searches this folder, and not the repository's root
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 
-from modeling_dsa.files.command_line import make_parser
-from run_glue_style.reporting.grid.definition import PUSHING
+from modeling_dsa.files.command_line import make_parser, whole_number
+from run_glue_style.reporting.grid.definition import LEFT_OUT
 from run_glue_style.reporting.paper_comparison import Comparison
 from run_glue_style.reporting.published import PublishedTable, read_published
 from run_glue_style.reporting.tabulate import read_rows, write_comparison
 from run_glue_style.studies.command import run_study
 from run_glue_style.studies.runs import PlannedRun, make_runs
 from run_glue_style.studies.table_plan import plan_runs
-
-# Options of the scripts that this command sets, and what to do instead of giving them.
-_SET_HERE = {
-    "--setting": "give --row",
-    "--seed": "give --seeds",
-    "--overwrite_output_dir": "give another --output_dir, or delete the runs that are to be made again",
-    **{f"--{name}": "push a finished run by `dsa push OUTPUT_DIR/SETTING/seed-N ORG/NAME`" for name in PUSHING},
-}
 
 
 def reproduce(table: PublishedTable, runs: Sequence[PlannedRun], output_dir: Path, quick: bool) -> Comparison:
@@ -56,7 +48,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--row", nargs="+", default=[], help="Only these systems (dsa-single) or settings (dsa-single-sst2)."
     )
-    parser.add_argument("--seeds", type=int, default=1, help="Train each with the seeds 0 to SEEDS - 1; default: 1.")
+    parser.add_argument(
+        "--seeds", type=whole_number(1), default=1, help="Train each with the seeds 0 to SEEDS - 1; default: 1."
+    )
     parser.add_argument(
         "--quick",
         action="store_true",
@@ -72,15 +66,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--vectors", type=Path, help="Word vectors; needed wherever the data are not those of the package."
     )
-    return run_study(parser, _make, argv)
+    return run_study(parser, LEFT_OUT | {"setting": "give --row", "seed": "give --seeds"}, _make, argv)
 
 
 def _make(arguments: argparse.Namespace, options: Sequence[str]) -> tuple[Path, str]:
-    for option in options:
-        if (name := option.split("=")[0]) in _SET_HERE:
-            raise ValueError(f"Leave out {name}, which this command sets: {_SET_HERE[name]}.")
-    if arguments.seeds < 1:
-        raise ValueError(f"--seeds must be at least 1, got {arguments.seeds}.")
     table = read_published(arguments.table)
     output_dir = arguments.output_dir or Path("runs") / f"reproduce-{table.name}"
     if arguments.quick:

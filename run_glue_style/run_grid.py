@@ -21,7 +21,7 @@ if not __package__:  # started by its path: Python searches this folder, and not
 
 from modeling_dsa.files.command_line import make_parser
 from modeling_dsa.shipped.settings import grid_path
-from run_glue_style.reporting.grid.definition import PUSHING, SET_BY_THE_GRID, read_grid
+from run_glue_style.reporting.grid.definition import LEFT_OUT, read_grid
 from run_glue_style.reporting.grid.table import GridTable
 from run_glue_style.studies.command import run_study
 from run_glue_style.studies.grid_plan import plan_grid
@@ -35,15 +35,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--output_dir", type=Path, help="Folder of runs and table; default: runs/GRID.")
     parser.add_argument("--row", nargs="+", default=[], help="Train only these rows.")
     parser.add_argument("--seeds", type=int, nargs="+", help="Train with these seeds; default: the grid's.")
-    return run_study(parser, _make, argv)
+    return run_study(parser, LEFT_OUT | {"seed": "give --seeds"}, _make, argv)
 
 
 def _make(arguments: argparse.Namespace, options: Sequence[str]) -> tuple[Path, str]:
-    for option in options:
-        if (name := option.split("=")[0].removeprefix("--")) in SET_BY_THE_GRID:
-            raise ValueError(f"Leave out {option}: the grid sets {name}.")
-        if name in PUSHING:
-            raise ValueError(f"Leave out {option}: push a finished run by `dsa push OUTPUT_DIR/ROW/seed-N ORG/NAME`.")
     grid = read_grid(grid_path(arguments.grid))
     output_dir = arguments.output_dir or Path("runs") / grid.path.stem
     seeds = grid.seeds if arguments.seeds is None else arguments.seeds

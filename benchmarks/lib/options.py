@@ -1,23 +1,13 @@
 """The options that all benchmarks have."""
 
 import argparse
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from modeling_dsa.files import command_line
-
-
-def at_least(minimum: int) -> Callable[[str], int]:
-    """An argparse type: a whole number that is no smaller."""
-
-    def convert(given: str) -> int:
-        if not given.removeprefix("-").isdecimal() or int(given) < minimum:
-            raise argparse.ArgumentTypeError(f"{given!r} is no whole number of at least {minimum}")
-        return int(given)
-
-    return convert
+from modeling_dsa.files.command_line import whole_number
 
 
 def make_parser(
@@ -34,7 +24,10 @@ def make_parser(
     """
     parser = command_line.make_parser(description)
     parser.add_argument(
-        "--rounds", type=at_least(1), default=rounds, help=f"{meaning_of_rounds} (default: %(default)s)"
+        "--rounds",
+        type=whole_number(1),
+        default=rounds,
+        help=f"{meaning_of_rounds} (default: %(default)s)",
     )
     parser.add_argument("--quick", action="store_true", help=f"{quick}, whatever else is given")
     parser.add_argument(
@@ -43,7 +36,9 @@ def make_parser(
         help="write the figures to this JSON file too, and their table into a README.md beside it",
     )
     if threads:
-        parser.add_argument("--threads", type=at_least(1), default=2, help="threads of torch (default: %(default)s)")
+        parser.add_argument(
+            "--threads", type=whole_number(1), default=2, help="threads of torch (default: %(default)s)"
+        )
     return parser
 
 

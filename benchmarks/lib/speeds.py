@@ -5,8 +5,10 @@ import functools
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 
+from modeling_dsa.files.command_line import whole_number
+
 from .measuring import alternate
-from .options import at_least, parse, reports_mistakes
+from .options import parse, reports_mistakes
 from .peers import Encode
 from .shipped import draw_lists
 
@@ -17,8 +19,8 @@ def read_lists(
     parser: argparse.ArgumentParser, argv: Sequence[str] | None
 ) -> tuple[argparse.Namespace, dict[str, list[list[str]]]]:
     """Read the command line, to which the sizes of the lists are added, and draw the lists, those to warm up too."""
-    parser.add_argument("--bulk", type=at_least(1), default=512, help="sentences of a list (default: %(default)s)")
-    parser.add_argument("--single", type=at_least(1), default=20, help="one by one in a round (default: %(default)s)")
+    parser.add_argument("--bulk", type=whole_number(1), default=512, help="of a list (default: %(default)s)")
+    parser.add_argument("--single", type=whole_number(1), default=20, help="one by one (default: %(default)s)")
     arguments = parse(parser, argv, {"rounds": 2, "bulk": 16, "single": 2})
     with reports_mistakes(parser):
         return arguments, draw_lists(arguments.rounds + WARM_UP_ROUNDS, arguments.bulk, arguments.single)

@@ -9,14 +9,13 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from modeling_dsa.files.command_line import whole_number
 from modeling_dsa.files.model_folder import read_config
 from modeling_dsa.files.optional_packages import optional_packages
 from modeling_dsa.files.replacing import replaced_file, write_json
 from modeling_dsa.files.shown_paths import command_without_folders, last_part, without_folders
 from modeling_dsa.files.standard_output import standard_output
 from modeling_dsa.shipped.models import model_source
-
-from .numbers import whole_number
 
 if TYPE_CHECKING:
     from modeling_dsa.batching_dsa import Text

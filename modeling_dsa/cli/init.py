@@ -7,12 +7,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from modeling_dsa.files.command_line import positive_number, whole_number
 from modeling_dsa.files.loading import load_part
 from modeling_dsa.files.model_files import replaced_model
 from modeling_dsa.files.model_folder import holds_model, read_config
 from modeling_dsa.files.text_files import read_texts
-
-from .numbers import positive_number, whole_number
 
 if TYPE_CHECKING:
     from modeling_dsa import DSAConfig

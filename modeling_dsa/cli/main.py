@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 from safetensors import SafetensorError
 
-from modeling_dsa.files.command_line import refuse_undecoded, repeated_option
+from modeling_dsa.files.command_line import Parser, refuse_undecoded
 from modeling_dsa.files.messages import one_line
 from modeling_dsa.files.standard_output import check_standard_output
 
@@ -59,21 +59,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
 
 
-class _Parser(argparse.ArgumentParser):
-    """Refuses a mistake with one sentence and exit code 2."""
-
-    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:  # of each verb, too
-        repeated = repeated_option(self, sys.argv[1:] if args is None else args)
-        if repeated is not None:
-            self.error(repeated)
-        return super().parse_known_args(args, namespace)
+class _Parser(Parser):
+    """Refuses a mistake with one sentence and exit code 2, also in a verb."""
 
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"error: {message}\nSee {self.prog} --help.\n")
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(prog="dsa", description="Dynamic Self-Attention sentence encoders.", allow_abbrev=False)
+    parser = _Parser(prog="dsa", description="Dynamic Self-Attention sentence encoders.")
     parser.add_argument("--version", action="version", version=f"dsa-transformers {version('dsa-transformers')}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     for verb in (*_VERBS, *_verbs_of_others()):

@@ -1,15 +1,52 @@
-"""Command lines: a parser, and what is refused in them, words that are no text and options that are given twice."""
+"""Command lines: a parser, numbers as values, and what is refused: words that are no text, options given twice."""
 
 import argparse
+import math
+import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 
-def make_parser(description: str | None) -> argparse.ArgumentParser:
-    """A parser that shows a module's own text as it is, and takes no option for another one that it begins."""
-    return argparse.ArgumentParser(
-        description=description, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
-    )
+class Parser(argparse.ArgumentParser):
+    """Takes no option for another one that it begins, and refuses one that is given twice."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**{"allow_abbrev": False, **options})
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:  # noqa: D102  (argparse's)
+        if repeated := repeated_option(self, sys.argv[1:] if args is None else args):
+            self.error(repeated)
+        return super().parse_known_args(args, namespace)
+
+
+def make_parser(description: str | None) -> Parser:
+    """A parser that shows a module's own text as it is."""
+    return Parser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+
+
+def whole_number(lowest: int, highest: int | None = None) -> Callable[[str], int]:
+    """What reads an option's value as a whole number within bounds, both included."""
+    bounds = f"of at least {lowest}" if highest is None else f"from {lowest} to {highest}"
+
+    def parse(value: str) -> int:
+        number = int(value) if re.fullmatch(r"-?[0-9]{1,30}", value) else None
+        if number is None or number < lowest or (highest is not None and number > highest):
+            raise argparse.ArgumentTypeError(f"{value!r} is no whole number {bounds}")
+        return number
+
+    return parse
+
+
+def positive_number(value: str) -> float:
+    """Read an option's value as a number above 0."""
+    try:
+        number = float(value)
+    except ValueError:
+        number = math.nan
+    if not 0 < number < math.inf:
+        raise argparse.ArgumentTypeError(f"{value!r} is no number above 0")
+    return number
 
 
 def refuse_undecoded(words: Iterable[str]) -> None:

@@ -18,7 +18,7 @@ from pathlib import Path
 from tqdm.auto import tqdm
 
 from modeling_dsa.encoding.sources import open_sentences
-from modeling_dsa.files.command_line import make_parser
+from modeling_dsa.files.command_line import make_parser, whole_number
 from modeling_dsa.files.replacing import replaced_file
 
 Words = list[str]
@@ -114,11 +114,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("texts", help="What `dsa encode` reads.")
     parser.add_argument("output", type=Path, help="A .txt file.")
     parser.add_argument("--text_column", help="The column of the sentences.")
-    parser.add_argument("--copies", type=int, default=1, help="Of each sentence; default: %(default)s.")
+    parser.add_argument("--copies", type=whole_number(1), default=1, help="Of each sentence; default: %(default)s.")
     parser.add_argument("--seed", type=int, default=0, help="Default: %(default)s.")
     arguments = parser.parse_args(argv)
-    if arguments.copies < 1:
-        parser.error(f"--copies {arguments.copies}: give 1 or more.")
     if arguments.output.suffix != ".txt":
         parser.error(f"{arguments.output}: the copies are lines of text: name a .txt file.")
     try:

@@ -3,7 +3,6 @@
 `python -m run_glue_style.reporting.model_card FOLDER --model_id org/name` writes it into a model's folder.
 """
 
-import argparse
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -14,6 +13,7 @@ from huggingface_hub import ModelCard
 from modeling_dsa import DSAConfig, DSAForSequenceClassification
 from modeling_dsa.encoders_dsa import ENCODERS
 from modeling_dsa.files.card_sections import CARD, keep_own_words, read_card, save_card
+from modeling_dsa.files.command_line import make_parser
 from modeling_dsa.files.loading import load_model_and_tokenizer, load_part, load_tokenizer
 from modeling_dsa.files.model_files import RESULTS
 from modeling_dsa.files.model_folder import read_config
@@ -133,7 +133,7 @@ def write_card(folder: Path, model_id: str, other_seeds: Sequence[Mapping[str, A
 
 def main() -> None:
     """Read the command line and write a card."""
-    parser = argparse.ArgumentParser(description="Write a model's card from its results.", allow_abbrev=False)
+    parser = make_parser("Write a model's card from its results.")
     parser.add_argument(
         "source", type=Path, help="A model's folder, or an all_results.json (or .json.gz) without its model."
     )

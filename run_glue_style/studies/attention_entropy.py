@@ -21,8 +21,7 @@ from numpy.typing import NDArray
 from transformers import PreTrainedTokenizerBase
 
 from modeling_dsa import DSAConfig, DSAModel
-from modeling_dsa.cli.numbers import positive_number, whole_number
-from modeling_dsa.files.command_line import make_parser
+from modeling_dsa.files.command_line import make_parser, positive_number, whole_number
 from modeling_dsa.files.environment import environment
 from modeling_dsa.files.shown_paths import without_folders
 from modeling_dsa.poolings_dsa import POOLINGS

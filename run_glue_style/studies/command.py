@@ -3,17 +3,18 @@
 import argparse
 import logging
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from modeling_dsa.files.command_line import repeated_option
 from modeling_dsa.files.standard_output import check_standard_output, standard_output
+from run_glue_style.training.arguments import given_options
 
 logger = logging.getLogger(__name__)
 
 
 def run_study(
     parser: argparse.ArgumentParser,
+    left_out: Mapping[str, str],
     make: Callable[[argparse.Namespace, Sequence[str]], tuple[Path, str]],
     argv: Sequence[str] | None,
 ) -> int:
@@ -21,6 +22,7 @@ def run_study(
 
     Args:
         parser: Of the study's own options.
+        left_out: Names of options that the script has and the study does not pass on, and why.
         make: As in `run_command`, of those and of all others, which are for the script that trains.
         argv: The command line's arguments; None: the process's own.
 
@@ -30,13 +32,12 @@ def run_study(
     Raises:
         SystemExit: The command line has a mistake.
     """
-    argv = sys.argv[1:] if argv is None else argv
-    if repeated := repeated_option(parser, argv):
-        parser.error(repeated)
     arguments, options = parser.parse_known_args(argv)
 
     def checked() -> tuple[Path, str]:
         _check_spelling(options)
+        for name in left_out.keys() & given_options(options):
+            raise ValueError(f"Leave out --{name}: {left_out[name]}.")
         return make(arguments, options)
 
     return run_command(checked)

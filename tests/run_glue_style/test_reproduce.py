@@ -136,15 +136,17 @@ def test_mistake_of_a_run_is_passed_on_with_its_name(
         ("--table ssst", "There is no table 'ssst'. Did you mean 'sst'?"),
         ("--table snli --row dsa-singel", "The table 'snli' has no row 'dsa-singel'. Did you mean 'dsa-single'?"),
         ("--table snli --row vsam-fnc1x", "has no row 'vsam-fnc1x'. There are: bilstm-inner-attention, "),
-        ("--table snli --seeds 0", "--seeds must be at least 1, got 0."),
         ("--table sst", "needs data: give --data_dir, a folder with train.txt, dev.txt, test.txt."),
         ("--table fnc1 --vectors v.txt", "needs data: give --data_dir, a folder with train_stances.csv, "),
         ("--table sst --data_dir x", "The data in x need word vectors: give --vectors"),
         ("--table sst --data_dir x --vectors v.txt", "There is no x/train.txt: --data_dir must have train.txt, "),
-        ("--table snli --seed 3", "Leave out --seed, which this command sets: give --seeds."),
+        ("--table snli --seed 3", "Leave out --seed: give --seeds."),
         ("--table snli --overwrite-output-dir=yes", "Write --overwrite_output_dir in place of --overwrite-output-dir."),
-        ("--table snli --setting=x", "Leave out --setting, which this command sets: give --row."),
-        ("--table snli --overwrite_output_dir", "Leave out --overwrite_output_dir, which this command sets: "),
+        ("--table snli --setting=x", "Leave out --setting: give --row."),
+        (
+            "--table snli --overwrite_output_dir",
+            "Leave out --overwrite_output_dir: delete the runs",
+        ),
     ],
 )
 def test_mistakes_get_one_sentence(words: str, message: str, caplog: pytest.LogCaptureFixture) -> None:

@@ -46,7 +46,7 @@ def test_a_grid_is_trained_resumed_and_compared(
         ("snli-dynamics", "There is no grid 'snli-dynamics'. Did you mean 'snli-dynamic'?"),
         ("snli-dynamic --row statik", "has no row 'statik'. Did you mean 'static'?"),
         ("snli-dynamic --output-dir x", "Write --output_dir in place of --output-dir."),
-        ("snli-dynamic --seed 3", "Leave out --seed: the grid sets seed."),
+        ("snli-dynamic --seed 3", "Leave out --seed: give --seeds."),
         ("snli-dynamic --hub_model_id org/x", "Leave out --hub_model_id: push a finished run by `dsa push OUTPUT_DIR/"),
         ("snli-dynamic --seeds 1 1", "--seeds must be different whole numbers from 0, got 1 1."),
     ],

@@ -18,9 +18,15 @@ BASE = "base"
 SCRIPTS = ("run_nli", "run_sst", "run_stance", "run_classification", "run_distillation")
 _KEYS = ("title", "script", "options", "base", "changes", "product", "comparisons", "metrics", "seeds")
 _NEEDED = ("title", "script", "base", "metrics", "seeds")
-SET_BY_THE_GRID = ("seed", "output_dir", "overwrite_output_dir", "save_example_scores")
-# Each run of a study would take the last one's place.
-PUSHING = ("push_to_hub", "hub_model_id", "hub_private", "hub_strategy", "hub_revision")
+# Options of the scripts that a study does not pass on, and why.
+LEFT_OUT = {
+    **dict.fromkeys(("seed", "output_dir", "save_example_scores"), "the study sets it"),
+    "overwrite_output_dir": "delete the runs that are to be made again",
+    **dict.fromkeys(  # each run would take the last one's place
+        ("push_to_hub", "hub_model_id", "hub_private", "hub_strategy", "hub_revision"),
+        "push a finished run by `dsa push OUTPUT_DIR/ROW/seed-N ORG/NAME`",
+    ),
+}
 _FILE_NAME = re.compile(r"[\w+=,][\w.+=,-]*")
 
 
@@ -117,10 +123,8 @@ class _File:
     def options(self, node: yaml.Node, what: str) -> Options:
         options: Options = {}
         for name, (key, value) in self.mapping(node, what).items():
-            if name in SET_BY_THE_GRID:
-                self.refuse(key, f"leave out '{name}': the grid sets it.")
-            if name in PUSHING:
-                self.refuse(key, f"leave out '{name}': push a finished run by `dsa push`.")
+            if name in LEFT_OUT:
+                self.refuse(key, f"leave out '{name}': {LEFT_OUT[name]}.")
             if "-" in name:  # the scripts would take it for another option than the same one with _
                 self.refuse(key, f"write '{name.replace('-', '_')}' in place of '{name}'.")
             options[name] = self.value(value, name)

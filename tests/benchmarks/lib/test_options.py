@@ -2,13 +2,15 @@ import argparse
 from pathlib import Path
 
 import pytest
-from lib.options import at_least, make_parser, parse, recorded_options, reports_mistakes
+from lib.options import make_parser, parse, recorded_options, reports_mistakes
+
+from modeling_dsa.files.command_line import whole_number
 
 
 @pytest.fixture
 def parser() -> argparse.ArgumentParser:
     parser = make_parser("What it does.", 7, "timed runs", "little")
-    parser.add_argument("--size", type=at_least(2), default=5)
+    parser.add_argument("--size", type=whole_number(2), default=5)
     return parser
 
 

@@ -36,7 +36,7 @@ def test_copies_are_new_sentences_of_the_same_words(tmp_path: Path) -> None:
         (["missing.txt", "edited.txt"], "There is no file missing.txt"),
         (["short.txt", "edited.txt"], "No sentence has 4 words"),
         (["short.txt", "edited.parquet"], "name a .txt file"),
-        (["short.txt", "edited.txt", "--copies", "0"], "--copies 0: give 1 or more"),
+        (["short.txt", "edited.txt", "--copies", "0"], "'0' is no whole number of at least 1"),
     ],
 )
 def test_a_mistake_is_told_in_one_sentence(

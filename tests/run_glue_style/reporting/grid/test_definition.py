@@ -52,7 +52,7 @@ def test_rows_are_a_product_and_the_base_is_one_of_them(tmp_path: Path) -> None:
         ),
         ("{pooling: static}", "{}", "line 7: the change 'static' changes nothing."),
         ("{pooling: static}", "{pooling: }", "line 7: 'pooling' must be a single value."),
-        ("{pooling: static}", "{seed: 3}", "line 7: leave out 'seed': the grid sets it."),
+        ("{pooling: static}", "{seed: 3}", "line 7: leave out 'seed': the study sets it."),
         ("{pooling: static}", "{push_to_hub: true}", "line 7: leave out 'push_to_hub': push a finished run by"),
         ("{pooling: static}", "{num-heads: 3}", "line 7: write 'num_heads' in place of 'num-heads'."),
         ("  static:", "  a/b:", "line 7: 'a/b' cannot name a row"),
