@@ -136,7 +136,6 @@ def _explain_text(arguments: argparse.Namespace) -> int:
     for text in (arguments.text, arguments.text_pair):
         if text is not None and os.path.isfile(text):  # noqa: PTH113  (pathlib's fails for a text too long for a name)
             raise ValueError(f"{text} is a file, and one text is explained: --heads and --faithfulness read files.")
-    read_config(arguments.model)
     explanation = explain(arguments.model, arguments.text, arguments.text_pair)
     if not arguments.output:
         console = Console()

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from modeling_dsa.files.command_line import positive_number, whole_number
-from modeling_dsa.files.loading import load_part
+from modeling_dsa.files.loading import load_config
 from modeling_dsa.files.model_files import replaced_model
-from modeling_dsa.files.model_folder import holds_model, read_config
+from modeling_dsa.files.model_folder import holds_model
 from modeling_dsa.files.text_files import read_texts
 
 if TYPE_CHECKING:
@@ -163,12 +163,7 @@ def _config_for(head: str, source: str | None) -> "DSAConfig":
     """The config that `--config` names, or the default one, with what the head needs."""
     from modeling_dsa import DSAConfig
 
-    if source is None:
-        config = DSAConfig()
-    else:
-        source = _find_config(source)
-        read_config(source)
-        config = load_part("config", source, DSAConfig.from_pretrained)
+    config = DSAConfig() if source is None else load_config(_find_config(source))
     if head == "nli":
         config.sentences_per_example = 2
         if config.num_labels != len(NLI_LABELS):

@@ -5,8 +5,7 @@ import logging
 from pathlib import Path
 from typing import Any
 
-from modeling_dsa.files.loading import load_part
-from modeling_dsa.files.model_folder import load_as_saved, read_config
+from modeling_dsa.files.loading import load_model
 from modeling_dsa.files.optional_packages import optional_packages
 
 logger = logging.getLogger(__name__)
@@ -38,8 +37,7 @@ def run(arguments: argparse.Namespace) -> int:
     old = sorted(output.glob("*.onnx"))
     if old and not arguments.overwrite:
         raise ValueError(f"{old[0]} is there already: give --overwrite to replace it.")
-    read_config(folder)
-    model = load_part("model", folder, load_as_saved)
+    model = load_model(folder)
     logging.getLogger("torch.onnx").setLevel(logging.ERROR)  # it misses a torchvision that nobody needs here
     for path in export_onnx(model, output, quantize=arguments.int8):
         logger.info(f"{path} holds the model: {path.stat().st_size / 1e6:.1f} MB.")

@@ -8,8 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
-from modeling_dsa.files.loading import load_model_and_tokenizer, load_part
-from modeling_dsa.files.model_folder import read_config
+from modeling_dsa.files.loading import load_config, load_model_and_tokenizer
 from modeling_dsa.files.replacing import replaced_file
 from modeling_dsa.files.standard_output import standard_output
 from modeling_dsa.shipped.models import model_source
@@ -116,11 +115,7 @@ def _output_format(output: Path | None, chosen: str | None) -> str:
 
 
 def _classifier_config(source: str) -> "DSAConfig":
-    read_config(source)
-
-    from modeling_dsa import DSAConfig
-
-    config = load_part("config", source, DSAConfig.from_pretrained)
+    config = load_config(source)
     if not config.is_classifier:
         raise ValueError(
             f"{source} holds an encoder without a classifier: train one, give --labels to classify by similarity, or "

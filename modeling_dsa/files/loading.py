@@ -1,14 +1,14 @@
-"""The many kinds of errors with which a model, config or tokenizer refuses to load, as one sentence."""
+"""A model, its config and its tokenizer, loaded; the many kinds of errors with which they refuse, as one sentence."""
 
 import re
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from modeling_dsa.batching_dsa import check_token_ids
 
-from .model_folder import find_file, load_as_saved
+from .model_folder import find_file, read_config
 from .tokenizer_patterns import refuse_unknown_patterns
 
 if TYPE_CHECKING:
@@ -49,6 +49,45 @@ def cause_of(error: Exception) -> str:
     return (re.split(r"[.:]?\s*\n|\. ", str(cause))[0].rstrip(".") or type(cause).__name__)[:300]
 
 
+def load_config(source: str | Path) -> "DSAConfig":
+    """Load the config of a model of this family.
+
+    Args:
+        source: Folder or Hub id.
+
+    Raises:
+        OSError: There is none, or the Hub cannot be reached.
+        ValueError: It is that of a model of another family, or cannot be loaded.
+    """
+    read_config(source)
+
+    from modeling_dsa.configuration_dsa import DSAConfig
+
+    return load_part("config", source, DSAConfig.from_pretrained)
+
+
+def load_model(source: str | Path) -> "DSAPreTrainedModel":
+    """Load the classifier of a classifier's folder or repository, or else the encoder.
+
+    Args:
+        source: Folder or Hub id.
+
+    Raises:
+        OSError: It has no config, or the Hub cannot be reached.
+        ValueError: It holds a model of another family, or the model cannot be loaded.
+    """
+    read_config(source)
+    return load_part("model", source, _load_as_saved)
+
+
+def _load_as_saved(source: str | Path) -> "DSAPreTrainedModel":
+    from transformers import AutoConfig, AutoModel, AutoModelForSequenceClassification
+
+    config = AutoConfig.from_pretrained(source)
+    loader = AutoModelForSequenceClassification if config.is_classifier else AutoModel
+    return cast("DSAPreTrainedModel", loader.from_pretrained(source, config=config))
+
+
 def load_model_and_tokenizer(source: str | Path) -> "tuple[DSAPreTrainedModel, PreTrainedTokenizerBase]":
     """Load what a folder or repository holds: its classifier, or else its encoder, and its tokenizer.
 
@@ -56,9 +95,10 @@ def load_model_and_tokenizer(source: str | Path) -> "tuple[DSAPreTrainedModel, P
         source: Folder or Hub id.
 
     Raises:
-        ValueError: Either cannot be loaded, weights are missing or not finite, or as in `load_tokenizer`.
+        OSError: As in `load_model`.
+        ValueError: As there and in `load_tokenizer`.
     """
-    model = load_part("model", source, load_as_saved)
+    model = load_model(source)
     return model, load_tokenizer(source, model.config)
 
 

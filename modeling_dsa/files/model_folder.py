@@ -4,10 +4,7 @@ import json
 import os
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
-
-if TYPE_CHECKING:
-    from modeling_dsa.modeling_dsa import DSAPreTrainedModel
+from typing import Any, cast
 
 CONFIG = "config.json"
 MODEL_TYPE = "dsa"
@@ -50,24 +47,6 @@ def holds_model(folder: Path) -> bool:
         return bool(json.loads((folder / CONFIG).read_bytes())["model_type"] == MODEL_TYPE)
     except (OSError, ValueError, RecursionError, TypeError, KeyError):
         return False
-
-
-def load_as_saved(source: str | PathLike[str]) -> "DSAPreTrainedModel":
-    """Load the classifier of a classifier's folder or repository, or else the encoder.
-
-    Args:
-        source: As for [`read_config`].
-
-    Raises:
-        OSError: As in [`read_config`], or the weights are missing.
-        ValueError: As in [`read_config`], or config and weights do not fit together.
-    """
-    from transformers import AutoConfig, AutoModel, AutoModelForSequenceClassification
-
-    read_config(source)
-    config = AutoConfig.from_pretrained(source)
-    loader = AutoModelForSequenceClassification if config.is_classifier else AutoModel
-    return cast("DSAPreTrainedModel", loader.from_pretrained(source, config=config))
 
 
 def _refuse_files_outside(index: Path) -> None:

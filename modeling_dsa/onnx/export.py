@@ -19,7 +19,7 @@ from safetensors.torch import save
 from torch import Tensor, nn
 
 from modeling_dsa.encoders_dsa import ENCODERS
-from modeling_dsa.files.model_folder import load_as_saved
+from modeling_dsa.files.loading import load_model
 from modeling_dsa.files.replacing import filled_folder
 from modeling_dsa.modeling_dsa import DSAPreTrainedModel
 from modeling_dsa.pooled_dsa import Pooled
@@ -62,7 +62,7 @@ def export_onnx(
         ValueError: The model cannot be exported, or what came out is not equal to it.
     """
     if not isinstance(model, nn.Module):
-        model = load_as_saved(model)
+        model = load_model(model)
     config = model.config
     if config.num_prediction_samples > 0:
         raise ValueError(

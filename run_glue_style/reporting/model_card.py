@@ -14,9 +14,8 @@ from modeling_dsa import DSAConfig, DSAForSequenceClassification
 from modeling_dsa.encoders_dsa import ENCODERS
 from modeling_dsa.files.card_sections import CARD, keep_own_words, read_card, save_card
 from modeling_dsa.files.command_line import make_parser
-from modeling_dsa.files.loading import load_model_and_tokenizer, load_part, load_tokenizer
+from modeling_dsa.files.loading import load_config, load_model_and_tokenizer, load_tokenizer
 from modeling_dsa.files.model_files import RESULTS
-from modeling_dsa.files.model_folder import read_config
 from modeling_dsa.hub.publishing import check_repo_id
 from modeling_dsa.poolings_dsa import POOLINGS
 from modeling_dsa.shipped.files import CARD_TEMPLATE
@@ -102,8 +101,7 @@ def write_card(folder: Path, model_id: str, other_seeds: Sequence[Mapping[str, A
         FileNotFoundError: The folder holds no config.json.
         ValueError: As in `model_card`, or a file of the folder cannot be read.
     """
-    read_config(folder)
-    config = load_part("config", folder, DSAConfig.from_pretrained)
+    config = load_config(folder)
     path = folder / RESULTS
     results = _read_results(path) if path.is_file() else {}
     examples: Sequence[WidgetExample] = ()

@@ -30,8 +30,8 @@ from small_repositories import save_system
 from modeling_dsa import DSAConfig, DSAModel
 from modeling_dsa.encoding.sources import open_sentences
 from modeling_dsa.files.columns import find_columns
-from modeling_dsa.files.loading import load_model_and_tokenizer, load_part
-from modeling_dsa.files.model_folder import load_as_saved, read_config
+from modeling_dsa.files.loading import load_model, load_model_and_tokenizer, load_part
+from modeling_dsa.files.model_folder import read_config
 from modeling_dsa.files.tables import file_table
 from modeling_dsa.files.text_files import read_rows
 from modeling_dsa.handler import EndpointHandler
@@ -97,7 +97,7 @@ def targets(folder: Path) -> dict[str, Target]:
         "config": ("config.json", _read_model_config),
         "tokenizer": ("tokenizer.json", _read_tokenizer),
         "tokenizer config": ("tokenizer_config.json", _read_tokenizer),
-        "weights": ("model.safetensors", load_as_saved),
+        "weights": ("model.safetensors", load_model),
     }
     of_model = {
         name: Target([(file, (classifier / file).read_bytes())], _in_copy(classifier, read))

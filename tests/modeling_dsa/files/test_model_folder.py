@@ -8,7 +8,8 @@ from small_encoders import save_encoder, small_encoder
 from small_models import small_config
 
 from modeling_dsa import DSAForSequenceClassification, DSAModel
-from modeling_dsa.files.model_folder import load_as_saved, read_config
+from modeling_dsa.files.loading import load_model
+from modeling_dsa.files.model_folder import read_config
 
 
 def test_the_config_is_read_from_a_folder_or_its_file(tmp_path: Path) -> None:
@@ -20,7 +21,7 @@ def test_the_config_is_read_from_a_folder_or_its_file(tmp_path: Path) -> None:
 def test_a_model_is_loaded_as_it_was_saved(tmp_path: Path) -> None:
     for model in (small_encoder().model, DSAForSequenceClassification(small_config())):
         model.save_pretrained(tmp_path)
-        assert type(load_as_saved(tmp_path)) is type(model)
+        assert type(load_model(tmp_path)) is type(model)
         assert model.config.is_classifier == (type(model) is not DSAModel)
 
 
