@@ -18,6 +18,7 @@ from datasets import DatasetDict, concatenate_datasets
 
 from modeling_dsa import DSAForNLI
 from modeling_dsa.files.hashing import file_hash
+from modeling_dsa.shipped.nli import NLI_PAIRS
 from run_glue_style.reporting.reporters import REPORTERS
 from run_glue_style.sample import SAMPLE_FILES, SAMPLE_VECTORS, baseline_line
 from run_glue_style.tasks.arguments import DatasetArguments
@@ -72,7 +73,7 @@ def make_task(arguments: DataArguments) -> Task:
         source=", ".join([source, *(path.name for path in extra_files)]),
         default_vectors=SAMPLE_VECTORS if is_sample else None,
         baseline=baseline_line() if is_sample and not extra_files else None,
-        example=("A man is playing a guitar on stage.", "A man is asleep."),
+        example=NLI_PAIRS[0],
         fingerprint=NLI.fingerprint,
         metrics=(ClassificationMetric(LABEL_NAMES),),
     )

@@ -12,6 +12,7 @@ from modeling_dsa.files.loading import load_config
 from modeling_dsa.files.model_files import replaced_model
 from modeling_dsa.files.model_folder import holds_model
 from modeling_dsa.files.text_files import read_texts
+from modeling_dsa.shipped.nli import NLI_LABELS
 
 if TYPE_CHECKING:
     from modeling_dsa import DSAConfig
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 HEADS = {"model": "DSAModel", "sequence-classification": "DSAForSequenceClassification", "nli": "DSAForNLI"}
-NLI_LABELS = ("entailment", "neutral", "contradiction")
 
 
 def add_parser(commands: "argparse._SubParsersAction[Any]") -> None:

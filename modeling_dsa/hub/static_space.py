@@ -18,6 +18,7 @@ from modeling_dsa.files.hashing import file_hash
 from modeling_dsa.files.model_folder import read_config
 from modeling_dsa.files.replacing import filled_folder
 from modeling_dsa.onnx.session import FOLDER, QUANTIZED_FILE, OnnxModel
+from modeling_dsa.shipped.nli import NLI_LABELS, NLI_PAIRS
 from modeling_dsa.text.special_tokens import SEP
 from modeling_dsa.text.word_rules import whole_word_pattern
 
@@ -25,12 +26,6 @@ BUNDLE = Path(__file__).parents[2] / "model_cards" / "widget" / "dist"
 BUILD = "npm ci && npm run build"
 MANIFEST, TOKENIZER = "widget.json", "tokenizer.json"
 _BUNDLE_MANIFEST = "bundle.json"
-_NLI = {"entailment", "neutral", "contradiction"}
-_NLI_EXAMPLES = [
-    ["A man is playing a guitar on stage.", "A man is asleep."],
-    ["Two dogs run through the snow.", "Animals are outdoors."],
-    ["A woman in a red coat waits at a bus stop.", "A woman is on her way to work."],
-]
 _SIMILARITY_EXAMPLES = [
     ["A man plays the guitar.", "Somebody makes music."],
     ["A man plays the guitar.", "The central bank raised interest rates."],
@@ -145,9 +140,9 @@ def _description(config: Mapping[str, Any], about: Mapping[str, Any], card: Mapp
     """What the page must know of a model to ask for its texts and to read its outputs."""
     labels = list(about.get("labels", []))
     pairs = config.get("sentences_per_example") == 2
-    if set(labels) == _NLI and pairs:
+    if set(labels) == set(NLI_LABELS) and pairs:
         purpose = "Does the premise entail the hypothesis, contradict it, or neither?"
-        texts, examples = ["Premise", "Hypothesis"], _NLI_EXAMPLES
+        texts, examples = ["Premise", "Hypothesis"], [list(pair) for pair in NLI_PAIRS]
     elif not labels:
         purpose = "How near are two texts in meaning?"
         texts, examples = ["First text", "Second text"], _SIMILARITY_EXAMPLES

@@ -1,1 +1,1 @@
-"""What ships with the package: settings, recipes and tables."""
+"""What ships with the package: settings, recipes, tables and examples."""

@@ -10,6 +10,8 @@ from functools import partial
 import evaluate
 from sklearn.metrics import f1_score, matthews_corrcoef
 
+from modeling_dsa.shipped.nli import NLI_LABELS, NLI_PAIRS
+
 from .labelled_examples import ExampleFormat
 from .labels import KnownClasses, Numbers
 from .metrics import ClassificationMetric, RegressionMetric, Score
@@ -84,12 +86,7 @@ GLUE = {
     "stsb": GlueTask(
         ("sentence1", "sentence2"), (), ("A man is playing a guitar.", "Somebody plays the guitar."), score="spearman"
     ),
-    "mnli": GlueTask(
-        ("premise", "hypothesis"),
-        ("entailment", "neutral", "contradiction"),
-        ("A man is playing a guitar on stage.", "A man is asleep."),
-        ("sentence1", "sentence2"),
-    ),
+    "mnli": GlueTask(("premise", "hypothesis"), NLI_LABELS, NLI_PAIRS[0], ("sentence1", "sentence2")),
     "qnli": GlueTask(
         ("question", "sentence"), _ENTAILMENT, ("When did the war end?", "The war ended in the spring of 1945.")
     ),

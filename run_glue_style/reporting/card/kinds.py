@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from modeling_dsa import DSAConfig, DSAForNLI
+from modeling_dsa.shipped.nli import NLI_PAIRS
 
 Input: TypeAlias = str | tuple[str, str]
 
@@ -25,15 +26,7 @@ class Kind:
 
 
 ENCODER, CLASSIFICATION, REGRESSION = Kind("encoder"), Kind("classification"), Kind("regression")
-NLI = Kind(
-    "nli",
-    ("natural-language-inference",),
-    (
-        ("A man is playing a guitar on stage.", "A man is asleep."),
-        ("Two dogs run through the snow.", "Animals are outdoors."),
-        ("A woman in a red coat waits at a bus stop.", "A woman is on her way to work."),
-    ),
-)
+NLI = Kind("nli", ("natural-language-inference",), NLI_PAIRS)
 SENTIMENT = Kind(
     "sentiment",
     ("sentiment-analysis",),

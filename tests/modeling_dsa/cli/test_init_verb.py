@@ -13,13 +13,12 @@ from small_models import small_config
 from transformers import AutoModel, AutoModelForSequenceClassification, AutoTokenizer
 
 from modeling_dsa import DSAConfig
-from modeling_dsa.cli.init import NLI_LABELS
 from modeling_dsa.cli.main import main
 from modeling_dsa.encoding.teacher import load_teacher
 from modeling_dsa.repository_dsa import automatic_classes
+from modeling_dsa.shipped.nli import NLI_LABELS
 from modeling_dsa.shipped.settings import setting_folder
 from modeling_dsa.text.tokenization import WordTokenizer
-from run_glue_style.tasks.nli import LABEL_NAMES
 
 
 class Made(NamedTuple):
@@ -112,10 +111,6 @@ def test_each_head_has_its_config_and_a_line_that_runs(
     capsys.readouterr()
     exec(caplog.messages[-1])
     assert re.match(r"torch\.Size\(\[1, 4\]\)" if head == "model" else r"\[?{'label': '", capsys.readouterr().out)
-
-
-def test_names_of_nli_labels_are_those_of_the_training_script() -> None:
-    assert NLI_LABELS == LABEL_NAMES
 
 
 def test_config_comes_from_a_setting_a_folder_a_file_or_the_defaults(inputs: Inputs, tmp_path: Path) -> None:
