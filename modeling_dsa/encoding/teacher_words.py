@@ -155,9 +155,23 @@ def _components(vectors: npt.NDArray[np.float32], size: int) -> npt.NDArray[np.f
     if size > count:
         raise ValueError(f"{count:,} words have no {size} principal components: give more words, or pieces.")
     centred = vectors - vectors.mean(axis=0)
-    _, components = np.linalg.eigh(np.cov(centred.astype(np.float64), rowvar=False))  # (width, width), smallest first
+    components = leading_components(np.cov(centred.astype(np.float64), rowvar=False), size)
+    reduced: npt.NDArray[np.float32] = (centred @ components).astype(np.float32)  # (texts, size)
+    return reduced
+
+
+def leading_components(moments: npt.NDArray[np.float64], size: int) -> npt.NDArray[np.float64]:
+    """The directions in which vectors vary most, or are longest, by their covariances or second moments.
+
+    Args:
+        moments: (width, width)
+        size: How many directions.
+
+    Returns:
+        (width, size), orthonormal, the first the one with the most.
+    """
+    _, components = np.linalg.eigh(moments)  # (width, width), smallest first
     components = components[:, : -size - 1 : -1]  # (width, size)
     # Each component's sign is free: with its largest number positive it is that of any computer.
     components *= np.sign(components[np.abs(components).argmax(axis=0), np.arange(size)])
-    reduced: npt.NDArray[np.float32] = (centred @ components).astype(np.float32)  # (texts, size)
-    return reduced
+    return components

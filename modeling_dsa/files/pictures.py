@@ -11,10 +11,12 @@ from typing import Any
 
 import matplotlib
 from matplotlib import font_manager
+from matplotlib.axes import Axes
 from matplotlib.axis import Tick
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.text import Text
+from matplotlib.ticker import LogLocator, NullFormatter
 
 logger = logging.getLogger(__name__)
 
@@ -40,6 +42,19 @@ _LEGEND_MARK = 4.5  # what stands in a legend beside a name, likewise
 def look(number: int) -> dict[str, Any]:
     """Colour and mark of one of several things."""
     return {"color": COLOURS[number % len(COLOURS)], "marker": MARKS[number % len(MARKS)]}
+
+
+def scale_by_logarithm(panel: Axes, label: str) -> None:
+    """Make the horizontal axis logarithmic, with labels at 1, 2 and 5 times the powers of ten alone.
+
+    Args:
+        panel: Whose axis it is.
+        label: How a number `x` is written, such as "{x:,.0f}".
+    """
+    panel.set_xscale("log")
+    panel.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    panel.xaxis.set_major_formatter(label)
+    panel.xaxis.set_minor_formatter(NullFormatter())
 
 
 def contrast(first: Any, second: Any) -> float:

@@ -3,12 +3,14 @@
 import hashlib
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from modeling_dsa.encoding.teacher_words import leading_components
 from modeling_dsa.files.messages import one_line
 from modeling_dsa.files.replacing import replaced_file
 
@@ -107,7 +109,7 @@ def principal_components(vectors: TeacherVectors, size: int, folder: Path) -> ND
         (width, size), orthonormal, the first the one with the most length.
     """
     path = folder / f"pca-{size}.npy"
-    if path.is_file():
+    with suppress(FileNotFoundError, ValueError):  # there is none, or it is broken
         return _open(path).astype(np.float32)
     rows = np.linspace(0, len(vectors) - 1, min(_SAMPLE, len(vectors))).astype(np.int64)
     moments = np.zeros((vectors.width, vectors.width))
@@ -115,9 +117,7 @@ def principal_components(vectors: TeacherVectors, size: int, folder: Path) -> ND
         sample = vectors.take(part).astype(np.float64)
         sample /= np.maximum(np.linalg.norm(sample, axis=1, keepdims=True), 1e-12)
         moments += sample.T @ sample
-    components = np.linalg.eigh(moments)[1][:, ::-1][:, :size]  # (width, size)
-    largest = components[np.abs(components).argmax(0), np.arange(size)]
-    found = np.ascontiguousarray(components * np.sign(largest), np.float32)  # the same signs on every machine
+    found = np.ascontiguousarray(leading_components(moments, size), np.float32)  # (width, size)
     with replaced_file(path) as beside:
         np.save(beside, found)
     return found

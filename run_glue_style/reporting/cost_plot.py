@@ -14,11 +14,11 @@ from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import LogLocator, NullFormatter, ScalarFormatter
 
 from modeling_dsa.files.command_line import make_parser
-from modeling_dsa.files.pictures import look, save_picture, wrapped
+from modeling_dsa.files.pictures import look, save_picture, scale_by_logarithm, wrapped
 from modeling_dsa.files.replacing import filled_folder
+from run_glue_style.training.results import read_metric
 
 from .published import PublishedTable, read_published
 from .tabulate import read_rows
@@ -40,6 +40,9 @@ def draw_costs(
         runs: The results of each row's runs.
         path: Where, without an extension.
         epochs: Measured seconds of an epoch, by row; a row that has none is left out of that panel.
+
+    Raises:
+        ValueError: A run has no test accuracy.
     """
     costs = table.costs.items()
     sizes = {called: (cost.parameters, cost.accuracy, math.nan) for called, cost in costs}
@@ -63,10 +66,7 @@ def draw_costs(
         panels[2].set_ylabel("test accuracy, percent")
     for panel, title in zip(panels, titles, strict=True):
         panel.set_title(title, fontsize=10)
-        panel.set_xscale("log")
-        panel.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-        panel.xaxis.set_major_formatter(ScalarFormatter())
-        panel.xaxis.set_minor_formatter(NullFormatter())
+        scale_by_logarithm(panel, "{x:g}")
         panel.grid(alpha=0.3, which="both")
     panels[0].set_ylabel("test accuracy, percent")
     figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower left", ncols=2, fontsize=7, frameon=False)
@@ -92,7 +92,7 @@ def read_epochs(path: Path) -> dict[str, float]:
 
 
 def _point(runs: Sequence[Mapping[str, Any]]) -> _Point:
-    accuracies = [100 * run["metrics"]["test"]["accuracy"] for run in runs]
+    accuracies = [100 * read_metric(run, "test.accuracy") for run in runs]
     spread = error_bar(accuracies)
     return runs[0]["trained_parameters"] / 1e6, statistics.mean(accuracies), spread
 
@@ -108,22 +108,22 @@ def _draw(panel: Axes, points: Mapping[str, _Point], numbers: Mapping[str, int],
     panel.set_xlabel(axis)
 
 
-def main() -> None:
+def main(argv: Sequence[str] | None = None) -> None:
     """Read the command line and draw."""
     parser = make_parser(__doc__)
     parser.add_argument("folder", type=Path, help="Folder of runs.")
     parser.add_argument("--table", default="snli", help="The paper's table; default: snli.")
     parser.add_argument("--epochs", type=Path, metavar="FILE", help="Measured epochs: benchmarks/table_epoch.json.")
-    arguments = parser.parse_args()
+    arguments = parser.parse_args(argv)
     try:
         table, runs = read_published(arguments.table), read_rows(arguments.folder)
         if not table.costs:
             raise ValueError(f"The table '{table.name}' says nothing of costs: give another --table.")
         epochs = None if arguments.epochs is None else read_epochs(arguments.epochs)
+        with filled_folder(arguments.folder) as beside:
+            draw_costs(table, runs, beside / "costs", epochs)
     except (ValueError, OSError) as error:
         parser.error(str(error))
-    with filled_folder(arguments.folder) as beside:
-        draw_costs(table, runs, beside / "costs", epochs)
 
 
 if __name__ == "__main__":

@@ -13,10 +13,9 @@ from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from modeling_dsa.files.command_line import make_parser
-from modeling_dsa.files.pictures import look, save_picture
+from modeling_dsa.files.pictures import look, save_picture, scale_by_logarithm
 from modeling_dsa.files.replacing import filled_folder
 from run_glue_style.training.results import read_metric
 
@@ -34,6 +33,9 @@ def draw_growth(rows: Mapping[str, _Runs], metrics: Sequence[str], path: Path) -
         rows: The runs of each row, which differ in examples, epochs, encoder and pooling.
         metrics: Such as "validation.cosine".
         path: Where, without an extension.
+
+    Raises:
+        ValueError: A run has no such metric.
     """
     figure = Figure(figsize=(1 + 4.4 * len(metrics), 4.4), layout="constrained")
     for panel, metric in zip(figure.subplots(1, len(metrics), squeeze=False)[0], metrics, strict=True):
@@ -42,11 +44,9 @@ def draw_growth(rows: Mapping[str, _Runs], metrics: Sequence[str], path: Path) -
                 if runs:
                     style = {**look(number), "label": f"{system}: {name}", "linestyle": "--" if name == _AGAIN else "-"}
                     _draw(panel, runs, metric, style)
-        panel.set(xscale="log", xlabel="examples seen", ylabel="percent" if is_percent(metric) else "")
+        scale_by_logarithm(panel, "{x:,.0f}")
+        panel.set(xlabel="examples seen", ylabel="percent" if is_percent(metric) else "")
         panel.set_title(metric, fontsize=10)
-        panel.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-        panel.xaxis.set_major_formatter(FuncFormatter(lambda count, _: f"{count:,.0f}"))
-        panel.xaxis.set_minor_formatter(NullFormatter())
         panel.tick_params(axis="x", labelsize=8)
         panel.grid(alpha=0.3)
     figure.legend(*figure.axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False)

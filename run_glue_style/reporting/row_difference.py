@@ -12,9 +12,9 @@ from typing import Any
 from modeling_dsa.files.command_line import make_parser
 from modeling_dsa.files.markdown import markdown_table
 from modeling_dsa.files.messages import suggestion
-from run_glue_style.training.results import have_same_examples, read_metric
+from run_glue_style.training.results import read_metric
 
-from .grid.differences import difference, difference_cells
+from .grid.differences import OTHER_EXAMPLES, Measured, compare, difference_cells
 from .tabulate import read_rows
 
 
@@ -36,21 +36,18 @@ def difference_table(folder: Path, row: str, other: str, metrics: Sequence[str])
             raise ValueError(f"{folder} has no row '{name}'. {suggestion(name, rows)}")
     lines = []
     for metric in metrics:
-        found = difference(_by_seed(rows[row], metric), _by_seed(rows[other], metric), {}, {})
+        found = compare(_measured(rows[row], metric), _measured(rows[other], metric), metric)
         if found is None:
             raise ValueError(f"{row} and {other} have no seed in common: train both with the same seeds.")
-        if not have_same_examples(rows[row][0], rows[other][0], metric):
+        if found == OTHER_EXAMPLES:
             raise ValueError(f"{row} and {other} were measured on other examples, so '{metric}' has no difference.")
         told, _, p_seeds = difference_cells(found, metric)
         lines.append([metric, told, p_seeds, str(found.seeds)])
     return markdown_table([f"{row} less {other}", "difference [95 %]", "p (seeds)", "seeds"], lines)
 
 
-def _by_seed(runs: Sequence[Mapping[str, Any]], metric: str) -> dict[int, float]:
-    try:
-        return {run["seed"]: read_metric(run, metric) for run in runs}
-    except (KeyError, TypeError) as error:
-        raise ValueError(f"A run has no metric '{metric}': name its split too, such as test.accuracy.") from error
+def _measured(runs: Sequence[Mapping[str, Any]], metric: str) -> Measured:
+    return Measured({run["seed"]: read_metric(run, metric) for run in runs}, runs=runs)
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -17,15 +17,9 @@ from modeling_dsa.files.markdown import markdown_table
 from modeling_dsa.files.model_files import EXAMPLE_SCORES, RESULTS
 from modeling_dsa.files.pictures import legend_columns, look, wrapped
 from run_glue_style.training.objective import PREDICTION
-from run_glue_style.training.results import (
-    IDENTITY,
-    have_same_examples,
-    read_example_scores,
-    read_metric,
-    read_run,
-)
+from run_glue_style.training.results import IDENTITY, read_example_scores, read_metric, read_run
 
-from .grid.differences import Scores, difference, difference_cells
+from .grid.differences import Measured, Scores, compare, difference_cells
 from .units import is_percent, mean_and_spread
 
 _CURVES = ("train_loss", "validation_loss", "validation_accuracy")
@@ -55,19 +49,23 @@ class ComparedRow:
         """The results of its first run."""
         return next(iter(self.results.values()))
 
-    def has_measured(self, metric: str) -> bool:
-        """Whether a metric is one of its runs' own."""
+    def measured(self, metric: str) -> Measured:
+        """A metric of its runs, or one of `classify_examples`; without values where it is neither.
+
+        Raises:
+            ValueError: The first run has it, and another one does not.
+        """
+        scores = self.scores.get(metric, {})
         try:
             read_metric(self.first, metric)
-        except (KeyError, TypeError):
-            return False
-        return True
+        except ValueError:
+            return Measured({seed: float(of_seed.mean()) for seed, of_seed in scores.items()}, scores)
+        values = {seed: read_metric(run, metric) for seed, run in self.results.items()}
+        return Measured(values, scores, self.results.values())
 
-    def values(self, metric: str) -> dict[int, float]:
-        """A metric by seed; nothing where a run has none."""
-        if self.has_measured(metric):
-            return {seed: read_metric(run, metric) for seed, run in self.results.items()}
-        return {seed: float(of_seed.mean()) for seed, of_seed in self.scores.get(metric, {}).items()}
+    def values(self, metric: str) -> Mapping[int, float]:
+        """The same by seed."""
+        return self.measured(metric).values
 
 
 @dataclass(frozen=True)
@@ -175,18 +173,20 @@ def _open_classifier(folder: Path) -> Classifier:
 def compare_table(rows: Sequence[ComparedRow], metrics: Sequence[str]) -> str:
     """The rows with mean and spread over their seeds, and the difference of each to the first, as Markdown.
 
-    Where two rows were measured on other examples there is no difference, which would be one of the examples.
-
     Args:
         rows: Two or more.
         metrics: Such as `test.accuracy`.
 
     Raises:
-        ValueError: No run has such a metric.
+        ValueError: No run has such a metric, or of a row some have it.
     """
     for metric in metrics:
         if not any(row.values(metric) for row in rows):
             raise ValueError(f"No run has a metric '{metric}': name its split too, such as test.accuracy.")
+    return "\n\n".join([_means_table(rows, metrics), _differences_table(rows, metrics), _SEEDS])
+
+
+def _means_table(rows: Sequence[ComparedRow], metrics: Sequence[str]) -> str:
     lines = []
     for row in rows:
         runs = list(row.results.values())
@@ -205,30 +205,17 @@ def compare_table(rows: Sequence[ComparedRow], metrics: Sequence[str]) -> str:
                 f"{statistics.mean(run['train_seconds'] for run in runs) / 60:.1f}",
             ]
         )
+    return markdown_table(["row", *metrics, "seeds", "parameters", "tokens a second", "minutes"], lines)
+
+
+def _differences_table(rows: Sequence[ComparedRow], metrics: Sequence[str]) -> str:
     first, *others = rows
-    tested = []
-    for row in others:
-        for metric in metrics:
-            if row.values(metric) and first.values(metric) and not _same_examples(row, first, metric):
-                tested.append([row.name, metric, "other examples", "–", "–"])
-                continue
-            found = difference(
-                row.values(metric), first.values(metric), row.scores.get(metric, {}), first.scores.get(metric, {})
-            )
-            tested.append([row.name, metric, *difference_cells(found, metric)])
-    return "\n\n".join(
-        [
-            markdown_table(["row", *metrics, "seeds", "parameters", "tokens a second", "minutes"], lines),
-            markdown_table(["row", "metric", f"less {first.name} [95 %]", "p (examples)", "p (seeds)"], tested),
-            _SEEDS,
-        ]
-    )
-
-
-def _same_examples(row: ComparedRow, other: ComparedRow, metric: str) -> bool:
-    counts = {len(scores) for one in (row, other) for scores in one.scores.get(metric, {}).values()}
-    of_runs = all(one.has_measured(metric) for one in (row, other))  # and not of --labelled, whose file is one for all
-    return len(counts) < 2 and (not of_runs or have_same_examples(row.first, other.first, metric))
+    lines = [
+        [row.name, metric, *difference_cells(compare(row.measured(metric), first.measured(metric), metric), metric)]
+        for row in others
+        for metric in metrics
+    ]
+    return markdown_table(["row", "metric", f"less {first.name} [95 %]", "p (examples)", "p (seeds)"], lines)
 
 
 def draw_curves(rows: Sequence[ComparedRow]) -> Figure:

@@ -142,9 +142,16 @@ def read_metric(results: Mapping[str, Any], metric: str) -> float:
     """A figure of a run by its split and name, such as "validation.accuracy".
 
     Raises:
-        KeyError or TypeError: The run has none of this name.
+        ValueError: The run has none of this name.
     """
-    return float(reduce(getitem, metric.split("."), results["metrics"]))
+    try:
+        return float(reduce(getitem, metric.split("."), results["metrics"]))
+    except (KeyError, TypeError) as error:  # no such name, or one that stands for several figures
+        run = f"run of {results['setting']}" if results["setting"] else "run"
+        raise ValueError(
+            f"The {run} with seed {results['seed']} has no metric '{metric}': give the split and the name of one that "
+            "it has, as in validation.accuracy."
+        ) from error
 
 
 def have_same_examples(run: Mapping[str, Any], other: Mapping[str, Any], metric: str) -> bool:

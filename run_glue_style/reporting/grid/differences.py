@@ -1,13 +1,15 @@
 """How much better one row is than another, and how sure that is."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
 from run_glue_style.reporting.units import shown
+from run_glue_style.training.results import have_same_examples
 
 _CONFIDENCE = 0.95
 _RESAMPLES = 9999
@@ -15,6 +17,7 @@ _ROUNDING = 1e-12  # of the numbers that are added
 _AT_ONCE = 200  # resamples
 
 Scores = NDArray[np.float64]
+OTHER_EXAMPLES: Final = "other examples"  # in place of a difference, which would be one of the examples
 
 
 @dataclass(frozen=True)
@@ -39,13 +42,51 @@ class Difference:
     p_seeds: float | None
 
 
+@dataclass(frozen=True)
+class Measured:
+    """A metric of a row.
+
+    Attributes:
+        values: By seed.
+        scores: Those of its examples by seed, whose mean the metric is; (examples,) each. May lack seeds.
+        runs: The results of its runs, which tell the examples; none where the metric is not the runs' own.
+    """
+
+    values: Mapping[int, float]
+    scores: Mapping[int, Scores] = field(default_factory=dict)
+    runs: Collection[Mapping[str, Any]] = ()
+
+
+Found = Difference | Literal["other examples"] | None
+
+
+def compare(row: Measured, other: Measured, metric: str) -> Found:
+    """A row's metric less another row's.
+
+    Args:
+        row: What was measured of it.
+        other: What was measured of the other row.
+        metric: Such as `test.accuracy`.
+
+    Returns:
+        OTHER_EXAMPLES where the two were not measured on the same, and None where they have no seed in common.
+    """
+    if not row.values or not other.values:
+        return None
+    runs = [*row.runs, *other.runs]
+    counts = {len(scores) for one in (row, other) for scores in one.scores.values()}
+    if len(counts) > 1 or not all(have_same_examples(run, runs[0], metric) for run in runs):
+        return OTHER_EXAMPLES
+    return difference(row.values, other.values, row.scores, other.scores)
+
+
 def difference(
     row: Mapping[int, float],
     other: Mapping[int, float],
     row_scores: Mapping[int, Scores],
     other_scores: Mapping[int, Scores],
 ) -> Difference | None:
-    """Compare two rows.
+    """Compare two rows that were measured on the same examples.
 
     Args:
         row: Its metric by seed.
@@ -79,15 +120,15 @@ def difference(
     )
 
 
-def difference_cells(found: Difference | None, metric: str) -> list[str]:
+def difference_cells(found: Found, metric: str) -> list[str]:
     """Difference with its interval and the two p-values, as a table shows them.
 
     Args:
-        found: None where there is no difference to show.
+        found: By `compare`.
         metric: Of which metric, such as `test.accuracy`.
     """
-    if found is None:
-        return ["–", "–", "–"]
+    if not isinstance(found, Difference):
+        return [found or "–", "–", "–"]
     mean, *ends = (shown(value, metric, "+") for value in (found.mean, *(found.interval or ())))
     return [f"{mean} [{', '.join(ends)}]" if ends else mean, _p(found.p_examples), _p(found.p_seeds)]
 

@@ -11,10 +11,10 @@ from typing import Any
 from modeling_dsa.files.markdown import markdown_table
 from modeling_dsa.files.replacing import filled_folder, write_json
 from run_glue_style.reporting.units import mean_and_spread, standard_deviation
-from run_glue_style.training.results import check_seeds, have_same_examples, read_example_scores, read_metric, read_run
+from run_glue_style.training.results import check_seeds, read_example_scores, read_metric, read_run
 
 from .definition import BASE, Grid
-from .differences import Difference, Scores, difference, difference_cells
+from .differences import Difference, Found, Measured, Scores, compare, difference_cells
 from .plot import draw_grid
 
 GRID = "grid.yaml"
@@ -47,11 +47,14 @@ class GridTable:
         return {seed: read_metric(run, metric) for seed, run in sorted(self.runs.get(row, {}).items())}
 
     @cached_property
-    def differences(self) -> dict[tuple[str, str], dict[str, Difference | None]]:
+    def differences(self) -> dict[tuple[str, str], dict[str, Found]]:
         """For each row and the base, and for the grid's comparisons, the difference in each metric."""
         pairs = [(row, BASE) for row in self.runs if row != BASE] + list(self.grid.comparisons)
         return {
-            (row, other): {metric: self._difference(row, other, metric) for metric in self.grid.metrics}
+            (row, other): {
+                metric: compare(self._measured(row, metric), self._measured(other, metric), metric)
+                for metric in self.grid.metrics
+            }
             for row, other in pairs
         }
 
@@ -62,14 +65,18 @@ class GridTable:
         rows = []
         for row, runs in self.runs.items():
             figures = [mean_and_spread(self.values(row, metric).values(), metric) for metric in self.grid.metrics]
-            told = ["–", "–", "–"] if row == BASE else self._told(row, BASE, tested)
+            found = None if row == BASE else self.differences[row, BASE][tested]
             minutes = statistics.mean(run["train_seconds"] for run in runs.values()) / 60
             parameters = next(iter(runs.values()))["trained_parameters"]
-            rows.append([row, *figures, *told, str(len(runs)), f"{parameters:,}", f"{minutes:.1f}"])
+            rows.append(
+                [row, *figures, *difference_cells(found, tested), str(len(runs)), f"{parameters:,}", f"{minutes:.1f}"]
+            )
         parts = [f"**{self.grid.title}**", markdown_table([*headers, "seeds", "parameters", "minutes"], rows)]
         if self.grid.comparisons:
             headers = ["row", "against", f"{tested}: difference [95 %]", "p (examples)", "p (seeds)"]
-            rows = [[*pair, *self._told(*pair, tested)] for pair in self.grid.comparisons]
+            rows = [
+                [*pair, *difference_cells(self.differences[pair][tested], tested)] for pair in self.grid.comparisons
+            ]
             parts.append(markdown_table(headers, rows))
         return "\n\n".join([*parts, _NOTES]) + "\n"
 
@@ -92,7 +99,7 @@ class GridTable:
                 {"row": row, "against": other, "metric": metric, **asdict(found)}
                 for (row, other), of_metrics in self.differences.items()
                 for metric, found in of_metrics.items()
-                if found is not None
+                if isinstance(found, Difference)
             ],
         }
 
@@ -109,26 +116,11 @@ class GridTable:
         for metric, line in self.grid.metrics.items():
             try:
                 read_metric(run, metric)
-            except (KeyError, TypeError) as error:
+            except ValueError as error:
                 raise ValueError(f"{self.grid.path}, line {line}: {path} has no metric '{metric}'.") from error
 
-    def _told(self, row: str, other: str, metric: str) -> list[str]:
-        """Difference and p-values as the table shows them."""
-        if not self._has_same_examples(row, other, metric):
-            return ["other examples", "–", "–"]
-        return difference_cells(self.differences[row, other][metric], metric)
-
-    def _difference(self, row: str, other: str, metric: str) -> Difference | None:
-        if not self._has_same_examples(row, other, metric):
-            return None
-        return difference(
-            self.values(row, metric), self.values(other, metric), self._scores(row, metric), self._scores(other, metric)
-        )
-
-    def _has_same_examples(self, row: str, other: str, metric: str) -> bool:
-        """Whether all runs of two rows measured a metric on the same examples."""
-        runs = [run for name in (row, other) for run in self.runs.get(name, {}).values()]
-        return all(have_same_examples(run, runs[0], metric) for run in runs)
+    def _measured(self, row: str, metric: str) -> Measured:
+        return Measured(self.values(row, metric), self._scores(row, metric), self.runs.get(row, {}).values())
 
     def _scores(self, row: str, metric: str) -> dict[int, Scores]:
         """The scores of a row's examples by seed, where the metric is their mean."""

@@ -48,6 +48,16 @@ def test_principal_components_keep_the_cosines_of_vectors_that_lie_in_few_direct
     assert (tmp_path / "kept" / "pca-4.npy").stat().st_mtime_ns == written
 
 
+def test_broken_principal_components_are_made_again(shards: tuple[Path, np.ndarray], tmp_path: Path) -> None:
+    vectors, kept = open_vectors(shards[0]), tmp_path / "pca-2.npy"
+    expected = principal_components(vectors, 2, tmp_path)
+    whole = kept.read_bytes()
+    for broken in (b"", whole[:-1]):
+        kept.write_bytes(broken)
+        assert np.array_equal(principal_components(vectors, 2, tmp_path), expected)
+        assert kept.read_bytes() == whole
+
+
 def test_what_holds_no_vectors_is_refused(shards: tuple[Path, np.ndarray], tmp_path: Path) -> None:
     folder, vectors = shards
     np.save(folder / "d.npy", vectors[:, :4])

@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
-from small_results import results
+from small_results import results, write_results
 
-from run_glue_style.reporting.cost_plot import draw_costs, read_epochs
+from run_glue_style.reporting.cost_plot import draw_costs, main, read_epochs
 from run_glue_style.reporting.published import read_published
 
 
@@ -40,3 +40,11 @@ def test_every_row_of_the_paper_and_every_run_has_its_mark(tmp_path: Path, monke
     (theirs,) = (line for line in figures[0].axes[0].lines if line.get_label() == "600D Single DSA")
     assert (theirs.get_marker(), theirs.get_color()) == (ours[0].get_marker(), ours[0].get_color())
     assert b"<svg" in (tmp_path / "costs.svg").read_bytes()
+
+
+def test_runs_without_a_test_split_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_results(tmp_path, "dsa-single-snli", 3, 0.6, metrics={"validation": {"accuracy": 0.6}})
+    with pytest.raises(SystemExit, match="2"):
+        main([str(tmp_path)])
+    assert "The run of dsa-single-snli with seed 3 has no metric 'test.accuracy'" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["dsa-single-snli"]

@@ -14,7 +14,7 @@ ROWS = {"base": (100, 1, "bilstm"), "more": (400, 1, "bilstm"), "again": (100, 3
 
 
 def test_a_line_joins_those_with_more_and_a_dashed_one_those_that_saw_the_same_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     figures: list[Figure] = []
     monkeypatch.setattr(growth_plot, "save_picture", lambda figure, path: figures.append(figure))
@@ -37,5 +37,7 @@ def test_a_line_joins_those_with_more_and_a_dashed_one_those_that_saw_the_same_a
         "none, mean: one epoch over more": [[100, pytest.approx(55)]],
     }
     assert other.containers[0][0].get_ydata().tolist() == [25, 25]
-    with pytest.raises(SystemExit, match="2"):
-        growth_plot.main([str(tmp_path), "--metrics", "validation.f1"])
+    for metric in ("validation.f1", "validation"):
+        with pytest.raises(SystemExit, match="2"):
+            growth_plot.main([str(tmp_path), "--metrics", metric])
+        assert f"The run of a with seed 0 has no metric '{metric}': give the split" in capsys.readouterr().err

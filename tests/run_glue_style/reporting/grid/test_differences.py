@@ -4,7 +4,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from run_glue_style.reporting.grid.differences import Difference, crossed_interval, difference
+from run_glue_style.reporting.grid.differences import (
+    OTHER_EXAMPLES,
+    Difference,
+    Measured,
+    compare,
+    crossed_interval,
+    difference,
+)
 
 
 def compared(first: np.ndarray, second: np.ndarray, *, examples: bool = True) -> Difference:
@@ -93,3 +100,13 @@ def test_one_example_that_differs_says_nothing() -> None:
     found = difference({0: 0.75}, {0: 0.5}, {0: np.array([1.0, 1, 1, 0])}, {0: np.array([0.0, 1, 1, 0])})
     assert found is not None
     assert found.p_examples == 1
+
+
+def test_rows_that_were_measured_on_other_examples_have_no_difference() -> None:
+    runs = [{"data": {"test": {"sha256": digest}}} for digest in "ab"]
+    row, other = (Measured({0: value}, runs=[run]) for value, run in zip((0.5, 0.6), runs, strict=True))
+    assert compare(row, other, "test.accuracy") == OTHER_EXAMPLES
+    assert compare(row, Measured({0: 0.6}, runs=runs[:1]), "test.accuracy") == difference({0: 0.5}, {0: 0.6}, {}, {})
+    longer, shorter = (Measured({0: 1.0}, {0: np.ones(count)}) for count in (4, 3))
+    assert compare(longer, shorter, "test.accuracy") == OTHER_EXAMPLES
+    assert compare(row, Measured({}, runs=runs[1:]), "test.accuracy") is None

@@ -8,6 +8,7 @@ import pytest
 from small_grids import write_grid, write_run
 
 from run_glue_style.reporting.grid.definition import read_grid
+from run_glue_style.reporting.grid.differences import OTHER_EXAMPLES
 from run_glue_style.reporting.grid.table import GridTable
 from run_glue_style.reporting.tabulate import table_and_writer
 
@@ -61,5 +62,6 @@ def test_rows_that_were_measured_on_other_examples_are_not_compared(table: GridT
     path = tmp_path / "static" / "seed-1.json"
     path.write_text(path.read_text("utf-8").replace('"sha256": "a"', '"sha256": "b"'), encoding="utf-8")
     found = GridTable(table.grid, tmp_path)
-    assert found.differences["static", "base"]["validation.accuracy"] is None
+    assert found.differences["static", "base"]["validation.accuracy"] == OTHER_EXAMPLES
+    assert [one["metric"] for one in found.as_json()["differences"]] == ["test.macro_f1"]
     assert "| other examples | – | – |" in found.as_markdown()
