@@ -13,6 +13,7 @@ from modeling_dsa.files.standard_output import standard_output
 from modeling_dsa.shipped.models import model_source
 
 if TYPE_CHECKING:
+    from modeling_dsa.batching_dsa import Text
     from modeling_dsa.evaluation.models import EvaluatedModel
     from modeling_dsa.evaluation.probes import LabelledTexts
     from modeling_dsa.evaluation.report import Result
@@ -147,6 +148,13 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _tell_unknown(model: "EvaluatedModel", path: Path, texts: "Sequence[Text]") -> None:
+    from modeling_dsa.text.unknown_texts import told_unknown
+
+    if found := model.unknown(texts):
+        logger.warning(f"{path}: {told_unknown('the model', texts, found)}: figures of them say nothing.")
+
+
 def _similarity(model: "EvaluatedModel", files: "dict[Path, SimilarityPairs]") -> "list[Result]":
     from modeling_dsa.evaluation.report import Result
     from modeling_dsa.evaluation.similarity import evaluate_similarity
@@ -154,6 +162,7 @@ def _similarity(model: "EvaluatedModel", files: "dict[Path, SimilarityPairs]") -
 
     results = []
     for path, pairs in files.items():
+        _tell_unknown(model, path, list(zip(pairs.first, pairs.second, strict=True)))
         found = evaluate_similarity(model.encode, pairs)
         figures = {"spearman": found.spearman, "pearson": found.pearson}
         results.append(Result("similarity", describe_files([path]), len(pairs.first), figures))
@@ -167,6 +176,8 @@ def _probes(model: "EvaluatedModel", tasks: "list[tuple[list[Path], list[Labelle
 
     results = []
     for paths, files in tasks:
+        for path, file in zip(paths, files, strict=True):
+            _tell_unknown(model, path, [text for example in file.texts for text in example])
         found = probe(model.encode, files)
         figures = {"accuracy": found.accuracy, "macro_f1": found.macro_f1}
         details = {"protocol": found.protocol, "C": found.c, "classes": found.classes}
@@ -198,6 +209,7 @@ def _classification(model: "EvaluatedModel", arguments: argparse.Namespace) -> "
         for path in arguments.labelled
     }
     for path, found in examples.items():
+        _tell_unknown(model, path, found.texts)
         scores = classification_scores(found.labels, classifier.classify(found.texts), classifier.class_names)
         figures = {key: scores.pop(key) for key in ("accuracy", "macro_f1")}
         details = {"classes": classifier.class_names, "unlabelled": found.unlabelled, **scores}

@@ -170,15 +170,10 @@ def _nearest_label(source: str, labels: list[str], template: str) -> "Callable[[
 
 
 def _tell_unknown(source: str, tokenizer: "PreTrainedTokenizerBase", texts: "Sequence[Text]") -> None:
-    from modeling_dsa.text.unknown_texts import unknown_texts
+    from modeling_dsa.text.unknown_texts import told_unknown, unknown_texts
 
-    found = unknown_texts(tokenizer, texts)
-    if found:
-        first = f"{texts[found[0]]!r:.80}"
-        logger.warning(
-            f"{source} knows no word of {first}, and of {len(found) - 1:,} more of {len(texts):,} texts: its answers "
-            "to them say nothing."
-        )
+    if found := unknown_texts(tokenizer, texts):
+        logger.warning(f"{told_unknown(source, texts, found)}: its answers to them say nothing.")
 
 
 @contextmanager

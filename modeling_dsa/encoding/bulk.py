@@ -23,7 +23,7 @@ from modeling_dsa.files.model_folder import holds_model
 from modeling_dsa.files.remote_paths import AnyPath
 from modeling_dsa.files.replacing import write_json
 from modeling_dsa.files.text_files import STANDARD_INPUT
-from modeling_dsa.text.unknown_texts import unknown_texts
+from modeling_dsa.text.unknown_texts import told_unknown, unknown_texts
 
 from .encoder import SentenceEncoder
 from .model_hash import model_hash
@@ -220,12 +220,11 @@ def _encode(
 
 def _tell_unknown(encoder: SentenceEncoder, sentences: Sequence[str]) -> None:
     """Warn where vectors will say nothing, such as those of another language."""
-    unknown = len(unknown_texts(encoder.tokenizer, [sentence for sentence in sentences if sentence.strip()]))
-    if 2 * unknown > len(sentences):
-        logger.warning(
-            f"{encoder.model.name_or_path} knows no word of {unknown:,} of the {len(sentences):,} sentences from "
-            f"{sentences[0]!r:.80} on: their vectors say nothing."
-        )
+    written = [sentence for sentence in sentences if sentence.strip()]
+    unknown = unknown_texts(encoder.tokenizer, written)
+    if 2 * len(unknown) > len(sentences):
+        told = told_unknown(str(encoder.model.name_or_path), written, unknown)
+        logger.warning(f"{told}, the first ones: their vectors say nothing.")
 
 
 def _manifest(encoder: SentenceEncoder, source: SentenceSource, options: BulkOptions) -> dict[str, dict[str, Any]]:

@@ -92,8 +92,8 @@ class ColumnEncoder:
             The same, and the vectors: an array (rows, m * d_o), or a column of lists.
 
         Raises:
-            ValueError: There is no such column, or already one of that name; a value is no string; a vector is not
-                finite in `dtype`; or this worker finds another model under the name.
+            ValueError: There is no such column, or already one of that name; it is a row and no batch; a value is no
+                string; a vector is not finite in `dtype`; or this worker finds another model under the name.
         """
         if isinstance(rows, Mapping):
             return {**rows, self.vector_column: self._encode(list(rows), rows.get(self.text_column, ()))}
@@ -152,6 +152,10 @@ class ColumnEncoder:
             raise ValueError(f"The rows have no column {self.text_column!r}: they have {', '.join(columns):.500}.")
         if self.vector_column in columns:
             raise ValueError(f"The rows have a column {self.vector_column!r}: give another vector_column.")
+        if isinstance(texts, str):
+            raise ValueError(
+                f"{self.text_column!r} holds one text, and batches of rows are encoded: give map(..., batched=True)."
+            )
         sentences = ["" if text is None else text for text in texts]
         vectors = self._loaded().encode(
             sentences, batch_size=self.batch_size, normalize=self.normalize, dtype=self.dtype

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import cast
 
 import numpy as np
@@ -14,6 +15,7 @@ from modeling_dsa.files.model_folder import OtherFamilyError, find_file, read_co
 from modeling_dsa.modeling_dsa import DSAForSequenceClassification
 from modeling_dsa.prediction.logits import score_function
 from modeling_dsa.prediction.scores import label_scores
+from modeling_dsa.text.unknown_texts import unknown_texts
 
 from .similarity import Encode
 
@@ -40,11 +42,13 @@ class EvaluatedModel:
     Attributes:
         encode: Gives the vectors of sentences. (sentences, numbers)
         library: What computes: "dsa-transformers" or "sentence-transformers".
+        unknown: Which texts, or pairs of them, hold no word that it knows; of sentence-transformers nobody says it.
         classifier: Where the model is one.
     """
 
     encode: Encode
     library: str
+    unknown: Callable[[Sequence[Text]], list[int]]
     classifier: Classifier | None = None
 
 
@@ -61,7 +65,7 @@ def open_model(source: str) -> EvaluatedModel:
     if not _is_of_family(source):
         teacher = load_teacher(source)
         return EvaluatedModel(
-            _finite(lambda texts: teacher.encode(texts, convert_to_numpy=True)), "sentence-transformers"
+            _finite(lambda texts: teacher.encode(texts, convert_to_numpy=True)), "sentence-transformers", lambda _: []
         )
     model, tokenizer = load_model_and_tokenizer(source)
     encoder = SentenceEncoder(model, tokenizer)
@@ -74,7 +78,8 @@ def open_model(source: str) -> EvaluatedModel:
             config.sentences_per_example == 2,
             lambda texts: label_scores(head, tokenizer, texts).argmax(axis=1),
         )
-    return EvaluatedModel(_finite(encoder.encode), "dsa-transformers", classifier)
+    unknown = partial(unknown_texts, tokenizer)
+    return EvaluatedModel(_finite(encoder.encode), "dsa-transformers", unknown, classifier)
 
 
 def _is_of_family(source: str) -> bool:

@@ -1,8 +1,10 @@
 """A model, its config and its tokenizer, loaded; the many kinds of errors with which they refuse, as one sentence."""
 
+import os
 import re
 from collections.abc import Callable
 from functools import partial
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, cast
 
@@ -66,7 +68,7 @@ def load_config(source: str | Path) -> "DSAConfig":
     return load_part("config", source, DSAConfig.from_pretrained)
 
 
-def load_model(source: str | Path) -> "DSAPreTrainedModel":
+def load_model(source: str | PathLike[str]) -> "DSAPreTrainedModel":
     """Load the classifier of a classifier's folder or repository, or else the encoder.
 
     Args:
@@ -77,7 +79,7 @@ def load_model(source: str | Path) -> "DSAPreTrainedModel":
         ValueError: It holds a model of another family, or the model cannot be loaded.
     """
     read_config(source)
-    return load_part("model", source, _load_as_saved)
+    return load_part("model", os.fspath(source), _load_as_saved)
 
 
 def _load_as_saved(source: str | Path) -> "DSAPreTrainedModel":

@@ -5,6 +5,7 @@ import logging
 import re
 import shlex
 import time
+import unicodedata
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
@@ -33,6 +34,7 @@ Result = TypeVar("Result")
 
 WAITS = (1, 2, 4, 8, 16)  # seconds before each new attempt
 PLACEHOLDER = "your-org/"  # before a model's name in a card that was written before anybody knew where it would go
+_LONGEST_ID = 96  # characters, by the Hub's rule
 # What a run keeps beside its model.
 LEFT_OUT = ("checkpoints/*", "tracker/*", ".*", "*/.*", "*/__pycache__/*", "__pycache__/*")
 _UNREACHABLE = (HTTPError, ConnectionError, TimeoutError)
@@ -217,6 +219,13 @@ def _named_card(card: Path, repo_id: str, widget: str | None) -> bytes:
     title = next((number for number, line in enumerate(opening, 1) if line.startswith("# ")), 0)
     before = start + sum(map(len, lines[:title]))
     return f"{named[:before].rstrip()}\n\n{link}\n{named[before:].lstrip()}".encode()
+
+
+def placeholder_id(name: str) -> str:
+    """An id of a repository for a model that is called so: the name without what the Hub takes in none."""
+    plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode()
+    known = re.sub(r"([-.])[-.]+", r"\1", re.sub(r"[^\w.-]+", "-", plain))
+    return PLACEHOLDER + (known[: _LONGEST_ID - len(PLACEHOLDER)].strip("-.").removesuffix(".git") or "model")
 
 
 def check_repo_id(repo_id: str) -> None:

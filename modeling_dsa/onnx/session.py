@@ -65,7 +65,9 @@ class OnnxModel:
         """
         for path in (file, tokenizer):
             if not Path(path).is_file():
-                raise FileNotFoundError(f"There is no file {path}; `dsa onnx FOLDER` writes a model's ONNX file.")
+                raise FileNotFoundError(
+                    f"There is no file {path}; `dsa onnx FOLDER` writes a model's ONNX file, with --int8 both."
+                )
         self.threads = threads or os.cpu_count() or 1
         self.session = open_session(file)
         about = self.session.get_modelmeta().custom_metadata_map.get(METADATA)
@@ -123,9 +125,10 @@ class OnnxModel:
         with ExitStack() as opened:
             found = weights_hash(*(opened.enter_context(path.open("rb")) for path in paths))
         if found != self.about["weights_sha256"]:
+            int8 = " --int8" if (folder / FOLDER / QUANTIZED_FILE).is_file() else ""
             raise ValueError(
                 f"The ONNX file in {folder} was made from other weights than {paths[0]}: make it again by "
-                f"`dsa onnx {folder} --overwrite`."
+                f"`dsa onnx {folder} --overwrite{int8}`."
             )
 
     @property

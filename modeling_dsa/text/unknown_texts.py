@@ -26,6 +26,17 @@ def unknown_texts(tokenizer: PreTrainedTokenizerBase, texts: Sequence[Text]) -> 
     return [int(index) for index in np.unique(text_of[unknown])]
 
 
+def told_unknown(source: str, texts: Sequence[Text], unknown: Sequence[int]) -> str:
+    """The sentence, without its end, that tells of texts which hold no known word.
+
+    Args:
+        source: What the model is called.
+        texts: All texts.
+        unknown: Which of them hold none; one at least.
+    """
+    return f"{source} knows no word of {len(unknown):,} of {len(texts):,} texts, such as {texts[unknown[0]]!r:.80}"
+
+
 def without_known_tokens(ids: Integers, lengths: Integers, unknown_id: int | None) -> Integers:
     """Which texts hold no known token.
 

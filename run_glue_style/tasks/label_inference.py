@@ -22,7 +22,7 @@ Label: TypeAlias = bool | int | float | str
 _LARGEST, _SMALLEST, _FINEST = 1e18, 1e-18, 1e-5  # of numbers whose squares and differences float32 has
 _FEW = 20  # so many whole numbers are classes, whichever they are
 _SHOWN = 12
-_NO_CLASS = ("nan", "na", "n/a")
+_NO_CLASS = ("nan", "na", "n/a", "-")
 _DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+")
 _INFINITE = ("inf", "+inf", "-inf", "infinity", "-infinity")
 _GAPS = ("nan", "na", "n/a", "null", "none")  # how tables of text spell that a number is missing
@@ -49,8 +49,8 @@ def infer_labels(
     """What the labels of some splits are, and which splits have any.
 
     Classes that the data name keep their order; others are sorted, by number where all are numbers. Labels are numbers
-    for a regression where one has a decimal point, or where there are more than 20 distinct whole numbers that do not
-    count up from 0 or 1 without a gap.
+    for a regression where one of the training data has a decimal point, or where these have more than 20 distinct whole
+    numbers that do not count up from 0 or 1 without a gap.
 
     Args:
         tables: The splits, `train` among them. Another one whose labels are all missing or -1, as those of a test set
@@ -75,9 +75,7 @@ def infer_labels(
     }
     is_regression = problem_type == "regression"
     if problem_type is None and class_names is None:
-        is_regression = _are_numbers(
-            list(dict.fromkeys(label for found in columns.values() for label in found.counts)), table
-        )
+        is_regression = _are_numbers(list(train.counts), table)
     said = problem_type is not None
     if is_regression:
         return _numbers(columns, table, column, said), tuple(columns)
@@ -108,9 +106,9 @@ def _are_numbers(labels: Sequence[Label], table: Table) -> bool:
         return False
     whole = {int(number) for number in numbers if number is not None and float(number).is_integer()}
     if any(isinstance(number, float) for number in numbers):
-        if len(numbers) == 2 and len(whole) == 2:
+        if len(whole) == 2 and len({float(number) for number in numbers if number is not None}) == 2:
             raise ValueError(
-                f"{table.name}: the labels are {labels[0]} and {labels[1]}: say with --problem_type "
+                f"{table.name}: the labels are {' and '.join(map(str, labels))}: say with --problem_type "
                 "single_label_classification that they are two classes, or with --problem_type regression that they "
                 "are numbers"
             )
@@ -162,9 +160,11 @@ def _classes(
     for split, found in columns.items():
         unseen = next((label for label in found.counts if class_name(label) not in train), None)
         if unseen is not None:
+            are_numbers = as_number(unseen) is not None and None not in map(as_number, train)
+            numbers = ", or say with --problem_type regression that labels are numbers" if are_numbers else ""
             raise ValueError(
                 f"{found.first[unseen]}: the label {class_name(unseen)!r} of split {split!r} does not occur in the "
-                "training data: add examples of it there, or remove this row"
+                f"training data: write it as there, add examples of it, or remove this row{numbers}"
             )
     names = tuple(class_names or _sorted(train))
     shown = [f"{name} ({train[name]:,})" for name in names[:_SHOWN]] + (["..."] if len(names) > _SHOWN else [])
@@ -192,7 +192,7 @@ def _refuse_doubtful(found: LabelColumn, names: Mapping[str, int]) -> None:
             "--problem_type single_label_classification that these are classes"
         )
     for label, location in found.first.items():
-        if str(label).lower() in _NO_CLASS:
+        if str(label).lower() in _NO_CLASS and not (label == "-" and "+" in names):
             raise ValueError(
                 f"{location}: the label {label!r} says that there is none: remove this row, or say with --problem_type "
                 "single_label_classification that it is a class"

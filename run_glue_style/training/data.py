@@ -8,7 +8,7 @@ from datasets import Dataset, DatasetDict
 from transformers import PreTrainedTokenizerBase
 
 from modeling_dsa.batching_dsa import Integers
-from modeling_dsa.text.unknown_texts import without_known_tokens
+from modeling_dsa.text.unknown_texts import told_unknown, without_known_tokens
 from run_glue_style.tasks.class_shares import ClassShares
 from run_glue_style.tasks.distinct_texts import DistinctTexts, distinct_texts
 from run_glue_style.tasks.task import Task
@@ -188,8 +188,7 @@ def _tell_unknown(start: str, texts: Sequence[str], unknown: Integers) -> None:
     """Warn where a saved model cannot read the texts, and refuse to train where it can read none."""
     if not unknown.any():
         return
-    first = texts[int(unknown.argmax())]
-    what = f"{start} knows no word of {unknown.sum():,} of {len(texts):,} texts, such as {first!r:.80}"
+    what = told_unknown(start, texts, unknown.nonzero()[0].tolist())
     if unknown.all():
         raise ValueError(f"{what}: train a --setting with word vectors of their language.")
     logger.warning(f"{what}: they are all the same to it.")

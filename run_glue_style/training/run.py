@@ -17,7 +17,7 @@ from transformers.utils import logging as transformers_logging
 
 from modeling_dsa.files.model_files import EXAMPLE_SCORES, RESULTS, replaced_model
 from modeling_dsa.files.replacing import write_json
-from modeling_dsa.hub.publishing import PLACEHOLDER
+from modeling_dsa.hub.publishing import placeholder_id
 
 from .accelerator import make_accelerator
 from .checkpoints import refuse_foreign_checkpoints
@@ -191,7 +191,7 @@ def _train_and_evaluate(
     trained = trainer.unwrapped_model()
     prepared.objective.finish(trained)
     if is_main:
-        model_id = hub.repo_id if hub is not None else f"{PLACEHOLDER}{output_dir.resolve().name}"
+        model_id = hub.repo_id if hub is not None else placeholder_id(output_dir.resolve().name)
         with replaced_model(output_dir) as folder:
             finished = FinishedRun(trained, prepared.tokenizer, prepared.shown_texts, folder, model_id)
             if run.save_example_scores:

@@ -119,6 +119,20 @@ def test_a_broken_model_of_the_family_is_not_taken_for_another(
     assert "names the file '../a.safetensors', which is outside the model's folder." in caplog.messages[-1]
 
 
+def test_texts_of_which_the_model_knows_no_word_are_told(
+    folder: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    scores, labelled = tmp_path / "scores.csv", tmp_path / "labelled.csv"
+    scores.write_text("text1,text2,score\na man,一二,1\na dog,a man,2\n", encoding="utf-8")
+    labelled.write_text("premise,hypothesis,label\n一二,a man,neutral\n", encoding="utf-8")
+    assert evaluate(folder / "nli", "--similarity", scores, "--labelled", labelled, "--output", tmp_path / "new") == 0
+    told = [message for message in caplog.messages if "knows no word of" in message]
+    assert told == [
+        f"{path}: the model knows no word of 1 of {count} texts, such as {text}: figures of them say nothing."
+        for path, count, text in ((labelled, 1, "('一二', 'a man')"), (scores, 2, "('a man', '一二')"))
+    ]
+
+
 def test_one_file_for_two_tasks_is_two_entries_of_the_card(folder: Path, tmp_path: Path) -> None:
     model = shutil.copytree(folder / "nli", tmp_path / "model")
     shutil.copyfile(Path("model_cards/cards/dsa-multiple-snli.md"), model / "README.md")

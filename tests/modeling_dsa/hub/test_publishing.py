@@ -14,7 +14,7 @@ from small_repositories import save_system
 
 from modeling_dsa.cli.main import main
 from modeling_dsa.hub import publishing
-from modeling_dsa.hub.publishing import NotPushedError, check_repo_id, push_folder
+from modeling_dsa.hub.publishing import NotPushedError, check_repo_id, placeholder_id, push_folder
 
 TOKEN = "hf_a-token-that-nobody-shall-see"
 CARD = "---\nlicense: apache-2.0\n---\n# mine\n`your-org/mine`, and mine.\n"
@@ -210,6 +210,15 @@ def test_offline_and_no_model(
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     assert push(folder, "ada/mine") == 1
     assert "HF_HUB_OFFLINE is set. It is complete in" in caplog.messages[-1]
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [("a b.c", "a-b.c"), ("modèle", "modele"), ("a--b", "a-b"), ("-x.", "x"), ("文", "model"), ("..", "model")],
+)
+def test_any_folders_name_gives_an_id_for_its_card(name: str, expected: str) -> None:
+    assert placeholder_id(name) == f"your-org/{expected}"
+    check_repo_id(placeholder_id(name * 50))
 
 
 def test_metadata_that_the_hub_refuses(hub: LoopbackHub, folder: Path, caplog: pytest.LogCaptureFixture) -> None:

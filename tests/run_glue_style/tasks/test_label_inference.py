@@ -36,6 +36,7 @@ def infer(
         (["10", "9", "1"], ("1", "9", "10")),
         ([1, 0, -1], ("-1", "0", "1")),
         (["1", "other"], ("1", "other")),
+        (["+", "-"], ("+", "-")),
         (["01", "1", "2"], ("01", "1", "2")),  # codes, of which two are one number
         (["1.5", "2.5", "3"], ("1.5", "2.5", "3")),  # texts in a file that knows numbers
         (list(range(150)), tuple(map(str, range(150)))),
@@ -104,6 +105,13 @@ def test_classes_and_their_counts_are_logged(caplog: pytest.LogCaptureFixture) -
             "row 1: the label '0,5' is a number with a comma, as all are: write poin",
         ),
         (["a", "b", "N/A"], {}, "row 3: the label 'N/A' says that there is none: remove this row, or say"),
+        (["a", "b", "-"], {}, "row 3: the label '-' says that there is none: remove this row, or say"),
+        (["1", "1.0", "0"], {"has_types": False}, "the labels are 1 and 1.0 and 0: say with --problem_type"),
+        (  # as pandas writes whole numbers where one was missing: training decides
+            ["1", "0", "2"],
+            {"has_types": False, "test": ["1.0", "0.0"]},
+            r"row 1: the label '1.0' of split 'test' does not occur in the training data: .* --problem_type regression",
+        ),
         (["1.5", "2.5", "inf"], {"has_types": False}, "row 3: the label 'inf' is no number"),
         (["Yes", "no", "yes", "yes"], {}, "row 1: the label 'Yes' looks like 'yes', of which there are more"),
         ([f"text {index}" for index in range(30)], {}, "has 30 different labels in 30 rows: name the column of lab"),
