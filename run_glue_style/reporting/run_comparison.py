@@ -140,16 +140,20 @@ def classify_examples(rows: Sequence[ComparedRow], path: Path) -> list[Differing
 
     Raises:
         FileNotFoundError: There is no such file.
-        ValueError: It does not fit the models, or a model is no classifier or has other labels.
+        ValueError: It does not fit the models, or a model is no classifier, has other labels or reads other texts.
     """
     classifiers = {folder: _open_classifier(folder) for row in rows for folder in row.folders.values()}
-    names = next(iter(classifiers.values())).class_names
+    first_folder, first = next(iter(classifiers.items()))
+    names = first.class_names
     for folder, classifier in classifiers.items():
         if classifier.class_names != names:
             raise ValueError(
                 f"{folder} has the labels {', '.join(classifier.class_names)}, and not {', '.join(names)}."
             )
-    examples = read_classified(path, names, pairs=next(iter(classifiers.values())).pairs)
+        if classifier.pairs != first.pairs:
+            single, of_pairs = (folder, first_folder) if first.pairs else (first_folder, folder)
+            raise ValueError(f"{single} reads single texts, and {of_pairs} pairs: compare models that read the same.")
+    examples = read_classified(path, names, pairs=first.pairs)
     predicted = []
     for row in rows:
         by_seed = {seed: classifiers[folder].classify(examples.texts) for seed, folder in row.folders.items()}

@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy import stats
+from small_models import small_config
 from small_repositories import NLI_LABELS, save_system
 from small_results import results, write_results
-from small_runs import pairs
+from small_runs import pairs, small_tokenizer
 from transformers import pipeline
 
+from modeling_dsa import DSAForSequenceClassification
 from modeling_dsa.cli.main import main
 
 ACCURACIES = {"a": (0.61, 0.65, 0.63), "b": (0.60, 0.61, 0.61)}
@@ -102,12 +104,15 @@ def test_other_examples_have_no_difference(tmp_path: Path, capsys: pytest.Captur
 def test_what_cannot_be_compared_is_one_sentence(runs: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     a, b = (runs / setting / "seed-0" for setting in ACCURACIES)
     broken: dict[str, Path] = {}
-    for name in ("half", "other", "scores"):
+    for name in ("half", "other", "scores", "single"):
         broken[name] = tmp_path / name
         shutil.copytree(b, broken[name])
     (broken["half"] / "all_results.json").write_text("{")
     (broken["other"] / "all_results.json").write_text('{"setting": "a"}')
     (broken["scores"] / "example_scores.npz").write_bytes(b"PK\x03\x04")
+    single = small_config(vocab_size=len(small_tokenizer()), id2label=NLI_LABELS)
+    DSAForSequenceClassification(single).save_pretrained(broken["single"])
+    (tmp_path / "pairs.tsv").write_text("premise\thypothesis\tlabel\na man\ta dog\tneutral\n")
     without = [tmp_path / name for name in ("c", "d")]
     for folder in without:
         folder.mkdir()
@@ -126,6 +131,10 @@ def test_what_cannot_be_compared_is_one_sentence(runs: Path, tmp_path: Path, cap
         ),
         ([a, b, "--metric", "accuracy"], "No run has a metric 'accuracy': name its split too"),
         ([a, b, "--labelled", "no.csv"], "There is no file no.csv"),
+        (
+            [a, broken["single"], "--labelled", tmp_path / "pairs.tsv"],
+            f"{broken['single']} reads single texts, and {a} pairs: compare models that read the same.",
+        ),
     ]
     for words, message in mistakes:
         assert main(["compare", *map(str, words), "--output_dir", str(tmp_path / "out")]) == 2
