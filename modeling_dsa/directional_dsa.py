@@ -38,7 +38,8 @@ class DirectionalSelfAttention(GradientCheckpointingLayer):
     """One direction of DiSAN: multi-dimensional attention to the tokens on one side, and a fusion gate.
 
     h_i = ELU(W^h x_i + b^h); f(h_i, h_j) = c tanh([W^1 h_i + W^2 h_j + b^1] / c), of which every channel has a softmax
-    of its own over the tokens i on that side of token j (Eq. 13 to 18). A token without any has a context of 0.
+    of its own over the dependents, the tokens i on that side of the head, token j (Eq. 13 to 18). A token without any
+    has a context of 0.
     """
 
     def __init__(self, config: DSAConfigFields, in_size: int, size: int, *, backwards: bool) -> None:
@@ -161,8 +162,8 @@ def _on_one_side(inside: Tensor, block: slice, backwards: bool) -> Tensor:
     (sentences, tokens) -> (sentences, tokens of the block, tokens)
     """
     position = torch.arange(inside.shape[1], device=inside.device)
-    ahead = position[block, None] - position  # (tokens of the block, tokens) how far behind a token another stands
-    return inside[:, None] & ((ahead < 0) if backwards else (ahead > 0))
+    own = position[block, None]  # (tokens of the block, 1)
+    return inside[:, None] & ((position > own) if backwards else (position < own))
 
 
 def _in_blocks_of_tokens(attend: Callable[[slice], Tensor], tokens: int, row_numbers: int) -> Tensor:

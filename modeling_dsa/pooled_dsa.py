@@ -21,7 +21,7 @@ class Pooled:
         kl_weight: Its factor in the loss at this point of the training. ()
         penalty: ||A A^T - I||_F^2 of each sentence, for structured self-attention. (U,)
         choice_log_probability: log p of what hard attention chose, where it drew. (U,)
-        chosen_share: What it took of each sentence, from 0 to 1. (U,)
+        chosen_share: Which share of the pairs of each sentence's tokens it left to soft attention, from 0 to 1. (U,)
     """
 
     vectors: Tensor

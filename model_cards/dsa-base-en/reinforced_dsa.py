@@ -125,13 +125,13 @@ class ReinforcedSelfAttention(nn.Module):
 def policy_loss(logits: Tensor, labels: Tensor, log_probability: Tensor, share: Tensor, penalty: float) -> Tensor:
     """What teaches the samplers: its value is 0, its gradient that of REINFORCE without a baseline.
 
-    A choice costs the cross-entropy of its example and `penalty` for the share of the tokens that it takes.
+    A choice costs the cross-entropy of its example and `penalty` for the share of pairs that it leaves.
 
     Args:
         logits: (batch, classes)
         labels: (batch,)
         log_probability: Of each sentence's choices. (batch, 1 or 2)
-        share: What they take of it. (batch, 1 or 2)
+        share: Of the pairs of its tokens, heads and dependents, those that they leave. (batch, 1 or 2)
         penalty: lambda.
 
     Returns:

@@ -317,6 +317,19 @@ def replace_surrogates(text: str) -> str:
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
+def unit_vectors(vectors: Vectors) -> Vectors:
+    """Give each vector the length 1; one of zeros stays. (..., width) -> the same"""
+    units: Vectors = vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-12)
+    return units
+
+
+def softmax(scores: Vectors) -> Vectors:
+    """Scores as probabilities, which sum to 1 over the last axis. (..., classes) -> the same"""
+    powers = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    probabilities: Vectors = powers / powers.sum(axis=-1, keepdims=True)
+    return probabilities
+
+
 def _batch_of_one(tokenizer: TextTokenizer, text: Text) -> Batch:
     """A text alone: to sort and to count several takes a third of the time of a small model."""
     _check(text, 0)
@@ -360,7 +373,7 @@ def _mapped(
 def _converted(vectors: Vectors, normalize: bool, dtype: VectorType) -> Vectors:
     """Vectors as they are asked for. (batch, width) -> the same"""
     if normalize:
-        vectors = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+        vectors = unit_vectors(vectors)
     if dtype == "int8":
         largest = np.abs(vectors).max(axis=1, keepdims=True)  # (batch, 1)
         if not np.isfinite(largest).all():

@@ -20,7 +20,7 @@ from .encoders_dsa import ENCODERS, DenseCNN
 from .folding_dsa import FoldedDenseCNN
 from .layers_dsa import dropout
 from .loading_dsa import refuse_missing_weights, refuse_nonfinite_weights, refuse_oversized_config
-from .packing_dsa import Packing, pack, sentence_masks, split_pairs
+from .packing_dsa import Packing, pack, sentence_masks, split_examples
 from .pair_features_dsa import PairFeatures
 from .pooled_dsa import Pooled
 from .poolings_dsa import POOLINGS, DynamicSelfAttention
@@ -77,7 +77,8 @@ class DSAModelOutput(ModelOutput):
             (batch,)
         choice_log_probability: In training with labels, for reinforced self-attention: log p of what hard attention
             chose of each sentence. (batch, 1 or 2)
-        chosen_share: The same: what it took of each sentence, from 0 to 1. (batch, 1 or 2)
+        chosen_share: The same: which share of the pairs of each sentence's tokens it left to soft attention, from 0 to
+            1. (batch, 1 or 2)
         weight_vectors: When asked, of dynamic self-attention: the dynamic weight vectors z_j, one tensor for each
             routing iteration. Each (batch, 1 or 2, heads, d_o)
     """
@@ -353,8 +354,12 @@ class DSAModel(DSAPreTrainedModel):
     def sentence_vectors(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
         """The vectors of sentences, the same ones each time: a variational pooling takes its prior's mean.
 
+        A row is one sentence, also for a model of pairs: a separator in it is left out, and splits nothing.
+
         (batch, tokens) twice -> (batch, width)
         """
+        if self.config.sep_token_id is not None:
+            attention_mask = attention_mask.bool() & (input_ids != self.config.sep_token_id)
         with without_samples():
             outputs = self(input_ids, attention_mask=attention_mask, output_tokens=False, return_dict=True)
         return cast(Tensor, outputs.pooler_output)
@@ -382,7 +387,8 @@ class DSAModel(DSAPreTrainedModel):
             token_type_ids: 1 for the tokens of a pair's second sentence. Read where `config.sentences_per_example` is
                 2; an example without a 1 is split at its first separator. (batch, tokens)
             inputs_embeds: Word vectors in place of `input_ids`. (batch, tokens, d_0)
-            labels: Classes, which the posterior of variational attention sees in training; nothing else does. (batch,)
+            labels: Classes. In training the posterior of variational attention sees them, and reinforced self-attention
+                draws what it chooses where they are given; nothing else reads them. (batch,)
             output_attentions: Also return the attention weights.
             output_hidden_states: Also return all layers' tokens.
             output_tokens: Return `last_hidden_state`; without it nothing is as large as the padded batch.
@@ -451,20 +457,19 @@ class DSAModel(DSAPreTrainedModel):
         inputs_embeds: Tensor | None,
     ) -> tuple[Tensor, Packing]:
         """The index in the flattened batch of each token that the model reads, (N,), and the [`Packing`]."""
-        pad_token_id, sep_token_id = self.config.pad_token_id, self.config.sep_token_id
         ids = input_ids
-        if ids is None:  # only the mask and the token types can say what an example holds
+        if ids is None:  # only the mask and the token types can say what an example holds; NaN equals no id
             embeds = cast(Tensor, inputs_embeds)
-            ids, pad_token_id, sep_token_id = embeds.new_zeros(embeds.shape[:2]), None, None
+            ids = embeds.new_full(embeds.shape[:2], math.nan)
         _check_shapes(ids, inputs_embeds, self.config.embedding_size, attention_mask, token_type_ids)
-        is_token, is_second = split_pairs(ids, attention_mask, token_type_ids, pad_token_id, sep_token_id)
+        is_token, is_second = split_examples(self.config, ids, attention_mask, token_type_ids)
         left_out = None
         if self.training and self.config.token_dropout and input_ids is not None:
             left_out = (torch.rand(self.config.vocab_size, device=ids.device) < self.config.token_dropout)[input_ids]
         return pack(
             input_ids,
             is_token,
-            is_second if self.config.sentences_per_example == 2 else None,
+            is_second,
             deduplicate=self.config.deduplicate_sentences,
             max_sentence_tokens=self.config.max_sentence_tokens,
             left_out=left_out,
@@ -832,13 +837,9 @@ class DSAForSequenceClassification(DSAPreTrainedModel):
             return None
         if input_ids is None:
             raise ValueError("pair_features 'overlap' compares tokens: give input_ids, and not inputs_embeds.")
-        config = self.config
-        is_token, is_second = split_pairs(
-            input_ids, attention_mask, token_type_ids, config.pad_token_id, config.sep_token_id
-        )
-        sides = sentence_masks(is_token, is_second, config.max_sentence_tokens).unbind(1)  # (batch, tokens) each
+        masks = sentence_masks(self.config, input_ids, attention_mask, token_type_ids)  # (batch, 2, tokens)
         words = self.get_input_embeddings().__call__  # no module, which accelerate's hooks would move to a device
-        found: Tensor = self.pair_features.overlap(input_ids, *sides, words, config.vocab_size)
+        found: Tensor = self.pair_features.overlap(input_ids, *masks.unbind(1), words, self.config.vocab_size)
         return found
 
     def _sampled_logits(self, outputs: DSAModelOutput, overlap: Tensor | None) -> Tensor:

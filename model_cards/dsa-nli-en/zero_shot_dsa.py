@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .batching_dsa import Vectors
+from .batching_dsa import Vectors, softmax, unit_vectors
 from .pipeline_dsa import SentenceEmbeddingPipeline
 
 # Contrastive training in sentence-transformers multiplies cosines by 20 before its softmax.
@@ -105,11 +105,5 @@ def label_probabilities(vectors: Vectors, described: Vectors, temperature: float
     """
     if not temperature > 0:
         raise ValueError(f"temperature must be above 0, got {temperature}.")
-    units = [
-        found / np.maximum(np.linalg.norm(found, axis=1, keepdims=True), 1e-12)
-        for found in (vectors.astype(np.float64), described.astype(np.float64))
-    ]
-    scaled = units[0] @ units[1].T / temperature  # (texts, labels)
-    powers = np.exp(scaled - scaled.max(axis=1, keepdims=True))
-    probabilities: Vectors = powers / powers.sum(axis=1, keepdims=True)
-    return probabilities
+    of_texts, of_labels = (unit_vectors(found.astype(np.float64)) for found in (vectors, described))
+    return softmax(of_texts @ of_labels.T / temperature)

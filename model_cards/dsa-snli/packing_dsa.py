@@ -15,6 +15,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from .config_fields_dsa import DSAConfigFields
+
 _RECTANGLE_TOKENS = (1 << 16) - 1  # CUDA's longest batch, too; of one rectangle, a single longer sentence apart
 
 
@@ -268,6 +270,31 @@ def split_pairs(
     return is_token, is_second
 
 
+def split_examples(
+    config: DSAConfigFields, input_ids: Tensor, attention_mask: Tensor | None, token_type_ids: Tensor | None
+) -> tuple[Tensor, Tensor | None]:
+    """`split_pairs` with the special tokens of a model, and only where its examples are pairs.
+
+    Returns:
+        `is_token` (B, tokens) and `is_second` (B, tokens), or None where an example is one sentence; both bool.
+    """
+    is_token, is_second = split_pairs(
+        input_ids, attention_mask, token_type_ids, config.pad_token_id, config.sep_token_id
+    )
+    return is_token, is_second if config.sentences_per_example == 2 else None
+
+
+def sentence_masks(
+    config: DSAConfigFields, input_ids: Tensor, attention_mask: Tensor | None, token_type_ids: Tensor | None
+) -> Tensor:
+    """Which tokens each sentence of an example has, of those that a model reads without token dropout.
+
+    (B, tokens) each -> (B, 1 or 2, tokens), bool
+    """
+    is_token, is_second = split_examples(config, input_ids, attention_mask, token_type_ids)
+    return _masks(is_token, is_second, config.max_sentence_tokens)
+
+
 def pack(
     input_ids: Tensor | None,
     is_token: Tensor,
@@ -351,17 +378,8 @@ def _read_tokens(
     return indices, sentence
 
 
-def sentence_masks(is_token: Tensor, is_second: Tensor | None, max_sentence_tokens: int | None) -> Tensor:
-    """Which tokens each sentence of an example has, of those that are read.
-
-    Args:
-        is_token: (B, tokens)
-        is_second: (B, tokens), or None where an example is one sentence.
-        max_sentence_tokens: Tokens of a sentence that are read, from its first; None reads all.
-
-    Returns:
-        (B, 1 or 2, tokens), bool.
-    """
+def _masks(is_token: Tensor, is_second: Tensor | None, max_sentence_tokens: int | None) -> Tensor:
+    """Which tokens are read of each sentence of an example. (B, tokens) each -> (B, 1 or 2, tokens)"""
     parts = [is_token] if is_second is None else [is_token & ~is_second, is_token & is_second]
     belongs = torch.stack(parts, dim=1)  # (B, 1 or 2, tokens)
     return belongs if max_sentence_tokens is None else belongs & (belongs.cumsum(2) <= max_sentence_tokens)
@@ -372,7 +390,7 @@ def _pack_static_shapes(
 ) -> tuple[Tensor, Packing]:
     """`pack` with shapes that depend on the batch's shape alone. (B * tokens,) and the [`Packing`]"""
     batch, width = is_token.shape
-    belongs = sentence_masks(is_token, is_second, max_sentence_tokens)  # (B, sentences, tokens)
+    belongs = _masks(is_token, is_second, max_sentence_tokens)  # (B, sentences, tokens)
     sentences = belongs.shape[1]
     if left_out is not None:
         belongs = belongs & ~left_out[:, None]

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import pearsonr, spearmanr
 
-from modeling_dsa.batching_dsa import Vectors
+from modeling_dsa.batching_dsa import Vectors, unit_vectors
 from modeling_dsa.files.columns import LabelNames, find_columns
 from modeling_dsa.files.label_values import as_number
 from modeling_dsa.files.tables import file_table
@@ -95,11 +95,8 @@ def evaluate_similarity(encode: Encode, pairs: SimilarityPairs) -> Correlations:
 
 def cosines(first: Vectors, second: Vectors) -> Numbers:
     """The cosine of each vector with its counterpart; 0 where one has no length. (pairs, numbers) twice -> (pairs,)"""
-    units = [
-        vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
-        for vectors in (first.astype(np.float64), second.astype(np.float64))
-    ]
-    products: Numbers = (units[0] * units[1]).sum(axis=1)
+    of_first, of_second = (unit_vectors(vectors.astype(np.float64)) for vectors in (first, second))
+    products: Numbers = (of_first * of_second).sum(axis=1)
     return products
 
 

@@ -14,7 +14,7 @@ from transformers import PreTrainedTokenizerBase
 from modeling_dsa.batching_dsa import Batch, TextTokenizer, Vectors, compute_in_batches
 from modeling_dsa.modeling_dsa import DSAModel, DSAPreTrainedModel
 from modeling_dsa.poolings_dsa import POOLINGS
-from modeling_dsa.variational_dsa import without_samples
+from modeling_dsa.vectors_dsa import batch_vectors
 
 from .labelled_sentences import Sentences
 
@@ -68,13 +68,12 @@ def weight_vectors(model: DSAPreTrainedModel, tokenizer: PreTrainedTokenizerBase
 
     @torch.inference_mode()
     def vectors(batch: Batch) -> Vectors:
-        ids, mask = (torch.from_numpy(array) for array in (batch.input_ids, batch.attention_mask))
-        with without_samples():
-            outputs = base(ids, attention_mask=mask.long(), output_tokens=False, output_weight_vectors=is_routed)
         if not is_routed:
-            return cast(Vectors, outputs.pooler_output.float().numpy())
+            return batch_vectors(base, batch)
+        ids, mask = (torch.from_numpy(array).to(base.device) for array in (batch.input_ids, batch.attention_mask))
+        outputs = base(ids, attention_mask=mask, output_tokens=False, output_weight_vectors=True)
         first = [of_iteration[:, 0] for of_iteration in outputs.weight_vectors]  # (batch, heads, d_o) each
-        return cast(Vectors, torch.stack(first, 1).flatten(1).float().numpy())
+        return cast(Vectors, torch.stack(first, 1).flatten(1).float().cpu().numpy())
 
     of_texts = TextTokenizer(tokenizer.backend_tokenizer)
     return compute_in_batches(of_texts, sentences, vectors, int(np.prod(shape))).reshape(-1, *shape)

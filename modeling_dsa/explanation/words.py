@@ -5,13 +5,15 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby
+from typing import cast
 
 import torch
 from torch import Tensor
 from transformers import PreTrainedConfig, PreTrainedTokenizerBase
 
 from modeling_dsa.batching_dsa import replace_surrogates
-from modeling_dsa.packing_dsa import pack, split_pairs
+from modeling_dsa.config_fields_dsa import DSAConfigFields
+from modeling_dsa.packing_dsa import sentence_masks, split_examples
 from modeling_dsa.text.word_rules import word_spans
 
 
@@ -52,7 +54,7 @@ def find_words(
     names = ("input_ids", "attention_mask", "token_type_ids")
     # Of an empty text transformers would make floats.
     inputs = {name: torch.tensor([batch[name]], dtype=torch.int64) for name in names}  # (1, tokens)
-    is_read, is_token = _read_tokens(config, inputs)
+    is_read, is_token = _read_tokens(cast(DSAConfigFields, config), inputs)
     left_out = [index for index, token in enumerate(is_token) if token and not is_read[index]]
     inputs["attention_mask"][0, left_out] = 0  # else they would move up where words before them are deleted
     ids, offsets, owners = batch["input_ids"], batch["offset_mapping"], batch.sequence_ids(0)
@@ -105,22 +107,8 @@ def _joins(character: str) -> bool:
     return unicodedata.category(character).startswith("M") or "\u1160" <= character <= "\u11ff"
 
 
-def _read_tokens(config: PreTrainedConfig, inputs: dict[str, Tensor]) -> tuple[list[bool], list[bool]]:
+def _read_tokens(config: DSAConfigFields, inputs: dict[str, Tensor]) -> tuple[list[bool], list[bool]]:
     """Which tokens of a text the model reads, and which it would read of a text of any length, (tokens,) both."""
-    is_token, is_second = split_pairs(
-        inputs["input_ids"],
-        inputs["attention_mask"],
-        inputs["token_type_ids"],
-        config.pad_token_id,
-        config.sep_token_id,
-    )
-    index, _ = pack(
-        None,
-        is_token,
-        is_second if config.sentences_per_example == 2 else None,
-        deduplicate=False,
-        max_sentence_tokens=config.max_sentence_tokens,
-    )
-    is_read = torch.zeros_like(is_token[0])
-    is_read[index] = True
-    return is_read.tolist(), is_token[0].tolist()
+    is_token, _ = split_examples(config, **inputs)  # (1, tokens)
+    is_read = sentence_masks(config, **inputs).any(1)  # (1, tokens)
+    return is_read[0].tolist(), is_token[0].tolist()

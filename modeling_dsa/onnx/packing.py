@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from modeling_dsa.config_fields_dsa import DSAConfigFields
-from modeling_dsa.packing_dsa import Packing, sentence_masks, split_pairs
+from modeling_dsa.packing_dsa import Packing, sentence_masks
 
 NEVER = -1e30  # a score whose exponential is 0, among any others
 
@@ -79,11 +79,7 @@ def pack_for_onnx(
         The index in the flattened batch of each packed token, (N,), and the packing.
     """
     batch, width = input_ids.shape
-    is_token, is_second = split_pairs(
-        input_ids, attention_mask, token_type_ids, config.pad_token_id, config.sep_token_id
-    )
-    second_or_none = is_second if config.sentences_per_example == 2 else None
-    belongs = sentence_masks(is_token, second_or_none, config.max_sentence_tokens)  # (batch, 1 or 2, tokens)
+    belongs = sentence_masks(config, input_ids, attention_mask, token_type_ids)  # (batch, 1 or 2, tokens)
     example, second, column = belongs.nonzero().unbind(1)  # (N,) each, in the order of the sentences
     index = example * width + column  # (N,)
     sentence = example * 2 + second if config.sentences_per_example == 2 else example

@@ -8,6 +8,7 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -164,7 +165,7 @@ class OnnxModel:
         return encode_sentences(
             self._text_tokenizer,
             sentences,
-            lambda batch: self._run(batch, "pooler_output"),
+            lambda batch: self._run(self._as_sentences(batch), "pooler_output"),
             self._width("pooler_output"),
             batch_size=batch_size,
             normalize=normalize,
@@ -213,6 +214,11 @@ class OnnxModel:
 
     def _width(self, output: str) -> int:
         return int(next(found.shape[1] for found in self.session.get_outputs() if found.name == output))
+
+    def _as_sentences(self, batch: Batch) -> Batch:
+        """As `DSAModel.sentence_vectors`: a separator splits no sentence in two."""
+        separator = self.tokenizer.token_to_id(SEP)
+        return replace(batch, attention_mask=batch.attention_mask & (batch.input_ids != separator))
 
     def _run(self, batch: Batch, output: str) -> Vectors:
         """One output for a batch. (batch, its width)"""

@@ -1,9 +1,11 @@
-"""A classifier's logits as scores, with numpy alone."""
+"""A classifier's logits as scores, without torch."""
 
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+
+from modeling_dsa.batching_dsa import softmax
 
 if TYPE_CHECKING:
     from modeling_dsa.configuration_dsa import DSAConfig
@@ -22,11 +24,9 @@ def score_function(config: "DSAConfig") -> ScoreFunction:
 def logits_to_scores(logits: npt.NDArray[Any], function: ScoreFunction) -> npt.NDArray[Any]:
     """Probabilities, or with "none" the numbers of a regression. (..., num_labels) -> the same"""
     if function == "softmax":
-        powers = np.exp(logits - logits.max(axis=-1, keepdims=True))
-        probabilities: npt.NDArray[Any] = powers / powers.sum(axis=-1, keepdims=True)
-        return probabilities
+        return softmax(logits)
     if function == "sigmoid":
         with np.errstate(over="ignore"):  # exp(100) is as good as infinity here
-            probabilities = 1 / (1 + np.exp(-logits))
+            probabilities: npt.NDArray[Any] = 1 / (1 + np.exp(-logits))
         return probabilities
     return logits

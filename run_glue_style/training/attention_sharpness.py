@@ -1,12 +1,14 @@
 """How sharp a model's attention is: the entropy of its weights, beside that of equal weights."""
 
 from collections.abc import Iterable, Sequence
+from typing import cast
 
 import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from modeling_dsa.packing_dsa import split_pairs
+from modeling_dsa.config_fields_dsa import DSAConfigFields
+from modeling_dsa.packing_dsa import sentence_masks
 
 from .training_batches import Batch
 
@@ -42,20 +44,13 @@ def entropy_shares(model: PreTrainedModel, batches: Iterable[Batch]) -> list[flo
 
 def _of_batch(model: PreTrainedModel, batch: Batch) -> Tensor:
     """(iterations, examples in which some sentence has two tokens)"""
-    config = model.config
     attentions = model.base_model(**batch, output_attentions=True, output_tokens=False).attentions
     if not attentions:
         return torch.empty(0)
     found = mean_entropies(attentions)  # (iterations, batch)
-    is_token, is_second = split_pairs(
-        batch["input_ids"],
-        batch.get("attention_mask"),
-        batch.get("token_type_ids"),
-        config.pad_token_id,
-        config.sep_token_id,
-    )
-    is_second = is_second & (config.sentences_per_example == 2)
-    counts = [(is_token & side).sum(1).clamp(min=1, max=config.max_sentence_tokens) for side in (~is_second, is_second)]
-    equal = torch.stack(counts).double().log().sum(0)  # (batch,)
+    config = cast(DSAConfigFields, model.config)
+    mask, types = batch.get("attention_mask"), batch.get("token_type_ids")
+    masks = sentence_masks(config, batch["input_ids"], mask, types)  # (batch, 1 or 2, tokens)
+    equal = masks.sum(2).clamp(min=1).double().log().sum(1)  # (batch,)
     shares: Tensor = found[:, equal > 0] / equal[equal > 0]
     return shares

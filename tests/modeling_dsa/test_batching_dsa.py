@@ -16,6 +16,8 @@ from modeling_dsa.batching_dsa import (
     Vectors,
     compute_in_batches,
     encode_sentences,
+    softmax,
+    unit_vectors,
 )
 from modeling_dsa.text.special_tokens import SEP
 from modeling_dsa.text.tokenization import build_tokenizer
@@ -71,6 +73,18 @@ def test_mistakes_are_told() -> None:
         compute_in_batches(TextTokenizer(TOKENIZER), [5], sums, 3)  # type: ignore[list-item]
     with pytest.raises(ValueError, match=r"The sentence at index 0 is \('a', 'b'\), which is no string"):
         encode_sentences(TextTokenizer(TOKENIZER), [("a", "b")], sums, 3)  # type: ignore[list-item]
+
+
+def test_unit_vectors_have_the_length_1_or_0() -> None:
+    found = unit_vectors(np.array([[3.0, 4.0], [0.0, 0.0], [0.0, -1e-6]], np.float32))
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found, [[0.6, 0.8], [0.0, 0.0], [0.0, -1.0]], rtol=1e-6)
+
+
+def test_softmax_gives_probabilities_of_any_scores() -> None:
+    scores = np.log([[[1.0, 3.0], [2.0, 6.0]]])
+    np.testing.assert_allclose(softmax(scores), [[[0.25, 0.75], [0.25, 0.75]]])
+    assert softmax(np.array([[1e6, -1e6]])).tolist() == [[1, 0]]
 
 
 def test_it_needs_no_torch() -> None:

@@ -12,7 +12,7 @@ from small_models import EXAMPLE_PAIRS, PAD, SEP, SYSTEM_CASES, join_pair, packi
 from torch import Tensor
 
 from modeling_dsa import DSAForNLI, packing_dsa
-from modeling_dsa.packing_dsa import Packing, pack, split_pairs
+from modeling_dsa.packing_dsa import Packing, pack, sentence_masks, split_examples, split_pairs
 
 # Few different tokens, so that equal sentences are common.
 SENTENCE = st.lists(st.integers(3, 5), max_size=4)
@@ -56,6 +56,27 @@ def test_split_pairs_without_special_ids_takes_everything() -> None:
     is_token, is_second = split_pairs(torch.tensor([[PAD, SEP, 7]]), None, None, None, None)
     assert is_token.all()
     assert not is_second.any()
+
+
+@pytest.mark.parametrize(
+    ("sentences", "limit", "expected"),
+    [
+        (1, None, [[[1, 1, 1, 0, 1, 1, 0]]]),
+        (1, 4, [[[1, 1, 1, 0, 1, 0, 0]]]),
+        (2, None, [[[1, 1, 1, 0, 0, 0, 0], [0, 0, 0, 0, 1, 1, 0]]]),
+        (2, 1, [[[1, 0, 0, 0, 0, 0, 0], [0, 0, 0, 0, 1, 0, 0]]]),
+    ],
+)
+def test_a_config_says_which_tokens_a_sentence_has(
+    sentences: int, limit: int | None, expected: list[list[list[int]]]
+) -> None:
+    config = small_config(sentences_per_example=sentences, max_sentence_tokens=limit)
+    ids = torch.tensor([[5, 6, 7, SEP, 8, 9, PAD]])
+    masks = sentence_masks(config, ids, None, None)
+    assert torch.equal(masks, torch.tensor(expected).bool())
+    indices, packing = pack(ids, *split_examples(config, ids, None, None), False, limit)
+    assert indices.tolist() == masks.any(1).flatten().nonzero().flatten().tolist()
+    assert packing.lengths.tolist() == masks.sum(2).flatten().tolist()
 
 
 @settings(max_examples=150, deadline=None)

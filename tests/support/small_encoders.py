@@ -48,10 +48,14 @@ def many_sentences(count: int) -> list[str]:
 
 @torch.no_grad()
 def vectors_one_by_one(encoder: SentenceEncoder, sentences: list[str]) -> Vectors:
-    """`pooler_output` of each sentence as transformers' own calls give it, alone. (sentences, width)"""
+    """`pooler_output` of each sentence as transformers' own calls give it, alone; a separator splits none.
+
+    (sentences, width)
+    """
     rows = []
     for sentence in sentences:
-        batch = encoder.tokenizer([sentence.replace("\ud800", "\ufffd")], return_tensors="pt")
+        plain = sentence.replace("\ud800", "\ufffd").replace("[SEP]", " ")
+        batch = encoder.tokenizer([plain], return_tensors="pt")
         batch = {name: tensor.long() for name, tensor in batch.items()}  # an empty row is one of floats
         rows.append(encoder.model(**batch).pooler_output[0])
     return torch.stack(rows).numpy()

@@ -33,6 +33,13 @@ def test_vectors_are_pooler_output_whatever_the_batch(changes: dict[str, Any], b
     assert len(np.unique(found.round(4), axis=0)) >= 7  # copies, unknown and empty sentences apart
 
 
+@pytest.mark.parametrize("sentences_per_example", [1, 2])
+def test_a_separator_splits_no_sentence_in_two(sentences_per_example: int) -> None:
+    encoder = small_encoder(sentences_per_example=sentences_per_example)
+    found = encoder.encode(["A dog [SEP] runs fast .", "[SEP] A dog runs fast .", "A dog runs fast ."])
+    assert (found == found[-1]).all()
+
+
 def test_one_sentence_is_one_vector_and_none_are_none() -> None:
     encoder = small_encoder()
     assert encoder.encode("A dog").shape == (encoder.width,) == (4,)

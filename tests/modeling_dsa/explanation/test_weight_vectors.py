@@ -47,7 +47,11 @@ def test_vectors_are_those_of_the_model_in_every_iteration() -> None:
     torch.testing.assert_close(outputs.weight_vectors[-1][:, 0].flatten(1), outputs.pooler_output)
     torch.testing.assert_close(outputs.weight_vectors[-1][:, 1].flatten(1), outputs.second_pooler_output)
     static = randomize(DSAModel(small_config(vocab_size=len(tokenizer), pooling="static", num_attention_heads=3)))
-    assert weight_vectors(static, tokenizer, TEXTS).shape == (len(TEXTS), 1, 1, 12)
+    found = weight_vectors(static, tokenizer, TEXTS)
+    assert found.shape == (len(TEXTS), 1, 1, 12)
+    with torch.no_grad():
+        expected = static(**tokenizer(TEXTS, padding=True, return_tensors="pt")).pooler_output
+    np.testing.assert_allclose(found[:, 0, 0], expected, atol=1e-6)
     with pytest.raises(ValueError, match="Pooling 'static' has no dynamic weight vectors"):
         static(torch.tensor([[3]]), output_weight_vectors=True)
 

@@ -21,7 +21,7 @@ from modeling_dsa.onnx.export import export_onnx
 from modeling_dsa.onnx.session import METADATA, OnnxModel, open_session
 
 SHIPPED = Path(__file__).parents[3] / "model_cards" / "dsa-snli"
-SENTENCES = ["A man sleeps.", "", "The zqxv plays a guitar on the street.", "Nobody sings.", "man " * 70, "\ud800 man"]
+SENTENCES = ["A man [SEP] plays.", "", "The zqxv plays on the street.", "Nobody sings.", "man " * 70, "\ud800 man"]
 PAIRS = [("A man sleeps.", "A man is asleep."), ("", "Nobody sings."), ("A dog.", "")]
 
 
