@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from modeling_dsa.files.optional_packages import optional_packages
-from modeling_dsa.files.replacing import replaced_file, write_json
+from modeling_dsa.files.replacing import refuse_file, replaced_file, write_json
 from modeling_dsa.files.shown_paths import command_without_folders, without_folders
 from modeling_dsa.files.standard_output import standard_output
 from modeling_dsa.shipped.models import model_source
@@ -108,9 +108,7 @@ def run(arguments: argparse.Namespace) -> int:
     from modeling_dsa.files.hashing import require_weights, weight_file_hashes
 
     folder: Path = arguments.output
-    there = next(path for path in (folder, *folder.absolute().parents) if path.exists())
-    if not there.is_dir():  # told before the work, and nothing is written before there are figures
-        raise ValueError(f"{there} is a file: give --output a folder.")
+    refuse_file(folder, "--output")  # told before the work, and nothing is written before there are figures
     if arguments.card:
         folder = Path(arguments.model)
         read_card(folder)  # a mistake is told before the work

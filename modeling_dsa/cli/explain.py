@@ -3,7 +3,6 @@
 import argparse
 import itertools
 import logging
-import os
 from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
@@ -131,11 +130,13 @@ def _explain_text(arguments: argparse.Namespace) -> int:
     from rich.console import Console
 
     from modeling_dsa.explanation.explain import EXTENSIONS, explain
+    from modeling_dsa.prediction.texts import names_file
 
     _check_extensions(arguments.output, EXTENSIONS)
     for text in (arguments.text, arguments.text_pair):
-        if text is not None and os.path.isfile(text):  # noqa: PTH113  (pathlib's fails for a text too long for a name)
-            raise ValueError(f"{text} is a file, and one text is explained: --heads and --faithfulness read files.")
+        if text is not None and names_file(text):
+            kind = "folder" if Path(text).is_dir() else "file"
+            raise ValueError(f"{text} is a {kind}, and one text is explained: --heads and --faithfulness read files.")
     explanation = explain(arguments.model, arguments.text, arguments.text_pair)
     if not arguments.output:
         console = Console()

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 from safetensors import SafetensorError
 
-from modeling_dsa.files.command_line import Parser, refuse_undecoded
+from modeling_dsa.files.command_line import Parser, refuse_mistyped
 from modeling_dsa.files.messages import one_line
 from modeling_dsa.files.standard_output import check_standard_output
 
@@ -48,7 +48,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         from transformers.utils import logging as transformers_logging  # takes seconds, in which one may stop it
 
         transformers_logging.disable_progress_bar()
-        refuse_undecoded(argv)
+        refuse_mistyped(argv)
         check_standard_output()
         return run(arguments)
     except KeyboardInterrupt:

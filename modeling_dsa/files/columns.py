@@ -1,12 +1,15 @@
 """Which columns of a table hold the texts and the labels, where their names leave no doubt."""
 
 import itertools
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from .label_values import as_number
 from .tables import Table
 from .text_files import Row, require_column
+
+logger = logging.getLogger(__name__)
 
 PAIRS = (
     ("sentence1", "sentence2"),
@@ -49,6 +52,7 @@ LABELS = LabelNames(
         *("emotion", "topic", "rating", "stars", "similarity", "similarity_score"),
     )
 )
+_USUAL = {*LABELS.names, *SINGLES, *itertools.chain.from_iterable(PAIRS)}
 
 
 def check_text_columns(columns: Sequence[str]) -> None:
@@ -100,7 +104,7 @@ def has_label_column(table: Table) -> bool:
 
 
 def find_text_columns(table: Table, *, pairs: bool | None) -> tuple[str, ...]:
-    """The column of texts, or the two of pairs, of a table to predict for or to encode.
+    """The column of texts, or the two of pairs, of a table to predict for or to encode; the log says which.
 
     They are found as for training. A column that is called as labels are holds no texts, unless it is the only one.
 
@@ -117,6 +121,7 @@ def find_text_columns(table: Table, *, pairs: bool | None) -> tuple[str, ...]:
     rows, columns = _first_rows(table)
     if not rows:
         return ()
+    _refuse_values(table, columns)
     if len(columns) == 1 and not pairs:
         found: tuple[str, ...] = tuple(columns)
     else:
@@ -131,7 +136,22 @@ def find_text_columns(table: Table, *, pairs: bool | None) -> tuple[str, ...]:
             f"{table.name}: its first line is {found[0][:80]!r}, which is taken for the name of a column and looks "
             "like a text: give the file a first line `text`, or name it .txt."
         )
+    logger.info(f"{table.name}: the texts are in {' and '.join(map(_shown, found))}.")
     return found
+
+
+def _refuse_values(table: Table, columns: Sequence[str]) -> None:
+    """Refuse a first line with a number in it, which names no columns, unless another one has a usual name: `2020`
+    beside `text` is a name.
+    """
+    if table.has_types or any(_plain(column) in _USUAL for column in columns):
+        return
+    number = next((column for column in columns if as_number(column) is not None), None)
+    if number is not None:
+        raise ValueError(
+            f"{table.name}: its first line is taken for the names of the columns and holds the number {number!r:.80}: "
+            "give the file a first line with names, such as `text`; if these are, say with --text_column which to read."
+        )
 
 
 def _is_no_name(column: str) -> bool:
@@ -212,5 +232,8 @@ def _plain(column: str) -> str:
 
 
 def _list(names: Sequence[str]) -> str:
-    shown = [name if len(name) <= 40 else f"{name[:37]}..." for name in names]
-    return ", ".join(map(repr, shown))
+    return ", ".join(map(_shown, names))
+
+
+def _shown(name: str) -> str:
+    return repr(name if len(name) <= 40 else f"{name[:37]}...")

@@ -1,11 +1,16 @@
-"""Command lines: a parser, numbers as values, and what is refused: words that are no text, options given twice."""
+"""Command lines: a parser, numbers as values, and what is refused: words that are not what was typed, options given
+twice.
+"""
 
 import argparse
 import math
+import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
+
+_WORDS_OF_A_PATH = 4  # what begins as a path and has more is a text
 
 
 class Parser(argparse.ArgumentParser):
@@ -49,15 +54,17 @@ def positive_number(value: str) -> float:
     return number
 
 
-def refuse_undecoded(words: Iterable[str]) -> None:
-    """Refuse bytes that Python could not decode: a classifier would read other characters than were typed, and neither
-    safetensors, JSON nor Parquet takes such a path, which would come to light after hours of work.
+def refuse_mistyped(words: Iterable[str]) -> None:
+    """Refuse words that are not what was typed: bytes that Python could not decode, and a `~` that the shell left.
+
+    Of such bytes a classifier would read other characters, and neither safetensors, JSON nor Parquet takes such a path,
+    which would come to light after hours of work. A path with a `~` would be that of a folder of this name.
 
     Args:
         words: The command line's.
 
     Raises:
-        ValueError: One has such bytes.
+        ValueError: One is so.
     """
     for word in words:
         try:
@@ -67,6 +74,14 @@ def refuse_undecoded(words: Iterable[str]) -> None:
                 f"{word[:200]!r} is no text in {sys.getfilesystemencoding()}, which this system says it writes: type "
                 "it so, rename the file, or set PYTHONUTF8=1 where it is UTF-8."
             ) from None
+        path = re.sub(r"^--[\w-]+=", "", word)
+        if re.fullmatch(r"~|~[\w.-]*/(\S.*)?", path) and len(path.split()) <= _WORDS_OF_A_PATH:
+            whole = os.path.expanduser(path)  # noqa: PTH111  (pathlib's fails for an unknown user)
+            instead = "the whole path" if whole == path else whole
+            raise ValueError(
+                f"{word[:200]!r} would be in a folder called {path.partition('/')[0]}, as a shell leaves ~ alone in "
+                f"quotes and behind =: write {instead}."
+            )
 
 
 def repeated_option(parser: argparse.ArgumentParser, argv: Sequence[str]) -> str | None:

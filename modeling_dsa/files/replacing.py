@@ -82,6 +82,21 @@ def filled_folder(folder: Path, last: str | None = None) -> Iterator[Path]:
         shutil.rmtree(beside, ignore_errors=True)
 
 
+def refuse_file(folder: Path, option: str) -> None:
+    """Refuse the name of a folder to write where a file is, or one within a file; nothing is made.
+
+    Args:
+        folder: What was given.
+        option: What it was given with, for the sentence.
+
+    Raises:
+        ValueError: A file is there.
+    """
+    there = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+    if not there.is_dir():
+        raise ValueError(f"{there} is a file: give {option} a folder.")
+
+
 def _upload(file: Path, path: "UPath") -> None:
     if is_object_store(path):
         path.fs.put_file(str(file), path.path)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from .messages import it_has, listed
-from .open_quotes import swallowed_row
+from .open_quotes import QuotedRow, swallowed_row
 from .optional_packages import optional_packages
 from .remote_paths import AnyPath
 from .unpacking import GzipReader, check_unpacked
@@ -288,7 +288,29 @@ def _json_file_rows(path: AnyPath, columns: Sequence[str] | None) -> Rows:
 def _tab_rows(path: AnyPath, columns: Sequence[str] | None) -> Rows:
     # Not the csv module: SNLI's sentences have lone quotes, which are plain characters in these files.
     lines = (line.split("\t") if line else [] for line in (line.rstrip("\r\n") for line in _lines(path)))
-    return _table_rows(enumerate(lines, 1), path, columns)
+    return _table_rows(_whole(lines, path), path, columns)
+
+
+def _whole(lines: Iterable[list[str]], path: AnyPath) -> Iterator[tuple[int, list[str]]]:
+    """The fields of each line, where lines are whole rows: other programs put a text with line ends in quotes."""
+    row, is_told = None, False
+    for number, fields in enumerate(lines, 1):
+        row = row or QuotedRow(len(fields))
+        first = row.ended_by(number, fields)
+        if first is not None:
+            found = f"{path}, line {first} opens a quotation mark that line {number} closes, but"
+            if row.columns > 1:
+                raise ValueError(
+                    f"{found} these lines are rows of their own, as quotation marks are plain characters in "
+                    "tables with tabs: write the table as .csv, or each row in one line with all its tabs."
+                )
+            if not is_told:  # sentences of a dialogue may be so
+                _warn_once(
+                    f"{found} these lines are texts of their own, as quotation marks are plain characters in "
+                    "tables with tabs: if they are one, write the table as .csv."
+                )
+                is_told = True
+        yield number, fields
 
 
 def _csv_rows(path: AnyPath, columns: Sequence[str] | None) -> Rows:

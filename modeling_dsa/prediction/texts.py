@@ -40,7 +40,7 @@ def open_texts(source: str, text_pair: str | None, columns: Sequence[str], *, pa
         FileNotFoundError: There is no such file.
         ValueError: The model reads another number of texts, there is no text, or a file is broken or lacks a column.
     """
-    is_file = source != DASH and _names_file(source)
+    is_file = source != DASH and names_file(source)
     if text_pair is not None and (is_file or source == DASH):
         raise ValueError(f"{source} gives the texts itself: leave out {text_pair!r}.")
     if columns and not is_file:
@@ -61,8 +61,11 @@ def open_texts(source: str, text_pair: str | None, columns: Sequence[str], *, pa
     return itertools.chain([first], texts)
 
 
-def _names_file(source: str) -> bool:
-    """Whether the texts are in a file of that name.
+def names_file(source: str) -> bool:
+    """Whether the texts are in a file of that name, or a folder has it.
+
+    Args:
+        source: A text, or the name of what holds texts.
 
     Raises:
         FileNotFoundError: There is none, and a text would look otherwise.
@@ -74,7 +77,7 @@ def _names_file(source: str) -> bool:
     except (OSError, ValueError):  # a text that is too long for a name
         return False
     if re.search(r"\s", source) is None and ("://" in source or is_in_folder or _EXTENSION.search(source)):
-        raise FileNotFoundError(f"There is no file {source}: check its name, or pipe it to `-` where it is a text.")
+        raise FileNotFoundError(f"There is no file {source}: check its name, or add a blank where it is a text.")
     return False
 
 

@@ -22,6 +22,7 @@ from modeling_dsa.evaluation.similarity import SimilarityPairs, read_similarity
 from modeling_dsa.files.hashing import describe_files
 from run_glue_style.training.model import check_vocabulary, vocabulary_facts
 from run_glue_style.training.recipe import ModelArguments, RunArguments
+from run_glue_style.training.results import told_place
 from run_glue_style.training.run import PreparedRun
 from run_glue_style.training.token_store import token_cache, tokenize_once
 from run_glue_style.training.tokenized_examples import TokenizedExamples, TokenizedTexts
@@ -116,12 +117,17 @@ def prepare_distillation(
         logger.info(f"The student learns the first {width:,} principal components of the teacher's {vectors.width:,}.")
     texts = TokenizedTexts(tokenizer, ids, lengths, 1, max_tokens)
     indices = np.arange(len(sentences)).reshape(-1, sentences.per_example)  # (examples, sentences of an example)
-    train = train[(lengths[indices[train]] > 0).all(-1)]  # an empty sentence teaches nothing
-    shown = sentences.at(held_out)
+    has_tokens: NDArray[np.bool_] = np.all(lengths[indices] > 0, axis=-1)  # (examples,)
+    train, held_out = train[has_tokens[train]], held_out[has_tokens[held_out]]  # of some characters there is no token
+    shown, targets = sentences.at(held_out), vectors.take(indices[held_out].ravel())
+    if not targets.any():
+        raise ValueError(
+            f"{teacher.teacher or teacher.teacher_vectors}: the vectors of all sentences that are held out have the "
+            "length 0: make them again."
+        )
     validation = _validation_split(
-        tokenizer, max_tokens, [text for example in shown for text in example], vectors.take(indices[held_out].ravel()),
-        similarity,
-    )  # fmt: skip
+        tokenizer, max_tokens, [text for example in shown for text in example], targets, similarity
+    )
     train_indices = indices[train] if sentences.per_example == 2 else indices[train, 0]
     data = {
         "train": {"examples": len(train), "sha256": sentences.sha256},
@@ -286,7 +292,7 @@ def _summary(width: int, results: Mapping[str, Any], output_dir: Path) -> str:
         [
             "",
             *lines,
-            f"The model is in {output_dir}, with its card and its results. Use it:",
+            told_place(output_dir),
             "from modeling_dsa import SentenceEncoder; "
             f"print(SentenceEncoder.from_pretrained({str(output_dir)!r}).encode('A man is asleep.').shape)"
             f"  # ({width},)",

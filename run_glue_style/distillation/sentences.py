@@ -26,6 +26,7 @@ class Sentences:
         sha256: Hash of all sentences.
         keys: A hash of each example: copies have the same. (examples,)
         sentence_keys: The same of each sentence. (examples, per_example)
+        are_blank: Whether one of an example's sentences has nothing but blanks. (examples,)
     """
 
     def __init__(self, sources: Sequence[SentenceSource], limit: int | None = None, progress: bool = False) -> None:
@@ -43,7 +44,7 @@ class Sentences:
             raise ValueError("The texts are read several times, and standard input only once: give a file.")
         self._sources, self._limit = sources, limit
         self.name, self.per_example = sources[0].name, len(sources)
-        total, keys, sentence_keys = hashlib.sha256(), bytearray(), bytearray()
+        total, keys, sentence_keys, are_blank = hashlib.sha256(), bytearray(), bytearray(), bytearray()
         count = sources[0].count if limit is None else limit
         for example in tqdm(self._examples(), total=count, desc="reading", unit=" examples", disable=not progress):
             parts = [with_length(sentence) for sentence in example]
@@ -51,11 +52,13 @@ class Sentences:
             keys += _key(b"".join(parts))
             if self.per_example > 1:
                 sentence_keys += b"".join(map(_key, parts))
+            are_blank.append(any(not sentence.strip() for sentence in example))
         if not keys:
             raise ValueError(f"{self.name} holds no sentence: give texts to learn from.")
         self.sha256 = total.hexdigest()
         self.keys: NDArray[np.uint64] = np.frombuffer(keys, np.uint64)
         self.sentence_keys = np.frombuffer(sentence_keys or keys, np.uint64).reshape(-1, self.per_example)
+        self.are_blank: NDArray[np.bool_] = np.frombuffer(are_blank, np.bool_)
 
     def __len__(self) -> int:
         return len(self.keys) * self.per_example
@@ -67,7 +70,8 @@ class Sentences:
         """Split the examples into those for training and `count` distinct ones for validation.
 
         The same ones whatever their order and the seed of a run: those whose hashes are the smallest. Their copies are
-        in neither part, nor are pairs one of whose sentences is held out.
+        in neither part, nor are pairs one of whose sentences is held out, nor what is blank, which teaches and tells
+        nothing.
 
         Returns:
             Indices of both, in their order. (examples,) twice
@@ -75,10 +79,11 @@ class Sentences:
         Raises:
             ValueError: Fewer than two distinct examples would be left for training.
         """
-        distinct, first = np.unique(self.keys, return_index=True)
-        held_out = np.sort(first[:count])
+        written = np.flatnonzero(~self.are_blank)
+        distinct, first = np.unique(self.keys[written], return_index=True)
+        held_out = np.sort(written[first[:count]])
         is_held_out = np.isin(self.sentence_keys, self.sentence_keys[held_out]).any(1)  # (examples,)
-        train = np.flatnonzero(~is_held_out)
+        train = np.flatnonzero(~is_held_out & ~self.are_blank)
         if len(np.unique(self.keys[train])) < 2:
             raise ValueError(
                 f"--validation_sentences {count:,} leaves nothing to train on: {self.name} has {len(distinct):,} "

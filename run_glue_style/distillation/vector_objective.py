@@ -102,17 +102,21 @@ class Distillation:
         return metrics | ({"spearman": float(np.mean(correlations))} if correlations else {})
 
     def example_scores(self, predictions: Tensor, labels: Tensor) -> ExampleScores:
-        """As in `Objective`: the cosine with the teacher's vector, and whether none of all of them is nearer.
+        """As in `Objective`: the cosine with the teacher's vector, and whether all others of them are farther.
 
-        A teacher that does not read case has the same vector twice.
+        A teacher that does not read case has the same vector twice, which is no other one.
         """
         held_out = self._held_out(labels)
         student, target = F.normalize(predictions[:held_out], dim=-1), self._target(labels[:held_out])
-        nearest = torch.cat([(part @ target.t()).argmax(-1) for part in student.split(_AT_ONCE)])  # (sentences,)
-        return {
-            "cosine": (student * target).sum(-1).numpy(),
-            "recall_at_1": (target[nearest] == target).all(-1).numpy(),
-        }
+        whole = F.normalize(labels[:held_out], dim=-1)
+        number = whole.unique(dim=0, return_inverse=True)[1]  # which of the distinct vectors each is, (sentences,)
+        hits = []
+        for part, own in zip(student.split(_AT_ONCE), number.split(_AT_ONCE), strict=True):
+            cosines = part @ target.t()  # (sentences of the part, sentences)
+            is_own = own[:, None] == number
+            of_others = cosines.masked_fill(is_own, -torch.inf).amax(-1)
+            hits.append(cosines.masked_fill(~is_own, -torch.inf).amax(-1) > of_others)
+        return {"cosine": (student * target).sum(-1).numpy(), "recall_at_1": torch.cat(hits).numpy()}
 
     def finish(self, model: nn.Module) -> None:
         """Vectors are what is saved."""

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from modeling_dsa.files.command_line import refuse_mistyped
 from modeling_dsa.files.standard_output import check_standard_output, standard_output
 from run_glue_style.training.arguments import given_options
 
@@ -35,6 +36,7 @@ def run_study(
     arguments, options = parser.parse_known_args(argv)
 
     def checked() -> tuple[Path, str]:
+        refuse_mistyped(sys.argv[1:] if argv is None else argv)
         _check_spelling(options)
         for name in left_out.keys() & given_options(options):
             raise ValueError(f"Leave out --{name}: {left_out[name]}.")

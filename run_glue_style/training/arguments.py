@@ -13,7 +13,7 @@ from transformers import HfArgumentParser
 from modeling_dsa import DSAConfig
 from modeling_dsa.config_fields_dsa import field_help
 from modeling_dsa.encoders_dsa import ENCODERS
-from modeling_dsa.files.command_line import refuse_undecoded, repeated_option
+from modeling_dsa.files.command_line import refuse_mistyped, repeated_option
 from modeling_dsa.files.model_folder import read_config
 from modeling_dsa.poolings_dsa import POOLINGS
 from modeling_dsa.shipped.settings import read_recipe, recipe_path, setting_folder
@@ -159,7 +159,7 @@ def parse_arguments(
     parser = _Parser([*task, ModelArguments, TrainingRecipe, RunArguments, _config_overrides()], description)
     of_recipe: list[str] = []
     try:
-        refuse_undecoded(argv)
+        refuse_mistyped(argv)
         for option, word in zip(["", *argv], argv, strict=False):
             if word == "" or re.fullmatch(r"--\w+=", word):
                 raise ValueError(f"{word.rstrip('=') or option} has an empty value: leave it out, or give one.")

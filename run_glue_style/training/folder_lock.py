@@ -9,7 +9,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from modeling_dsa.files.replacing import write_json
+from modeling_dsa.files.replacing import refuse_file, write_json
 
 _LOCK, _HOLDER = ".lock", ".lock-holder.json"
 
@@ -25,8 +25,9 @@ def locked_folder(folder: Path) -> Iterator[None]:
         folder: Made where it does not exist, and removed again where the block leaves nothing in it.
 
     Raises:
-        ValueError: Another process holds it; the sentence says which.
+        ValueError: It is a file, or another process holds it; the sentence says which.
     """
+    refuse_file(folder, "--output_dir")
     missing = [path for path in (folder, *folder.parents) if not path.exists()]
     folder.mkdir(parents=True, exist_ok=True)
     path, holder = folder / _LOCK, folder / _HOLDER

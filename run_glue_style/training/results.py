@@ -21,6 +21,7 @@ from safetensors.torch import save
 from torch import Tensor
 from transformers import PreTrainedModel
 
+from modeling_dsa.files.card_sections import CARD
 from modeling_dsa.files.environment import environment
 from modeling_dsa.files.hashing import weight_file_hashes
 from modeling_dsa.files.messages import one_line
@@ -213,11 +214,17 @@ def summary(task: Task, results: Mapping[str, Any], output_dir: Path) -> str:
         [
             "",
             *lines,
-            f"The model is in {output_dir}, with its card and its results. Use it:",
+            told_place(output_dir),
             "import modeling_dsa; from transformers import pipeline; "
             f"print(pipeline('text-classification', {str(output_dir)!r})({text}))",
         ]
     )
+
+
+def told_place(output_dir: Path) -> str:
+    """Where a finished run's model is; a card that could not be written was told of."""
+    card = "its card and " if (output_dir / CARD).is_file() else ""
+    return f"The model is in {output_dir}, with {card}its results. Use it:"
 
 
 def _metric_lines(split: str, metrics: Metrics) -> list[str]:

@@ -57,10 +57,10 @@ def run_distillation(options: dict[str, Any]) -> int:
 
 @pytest.fixture(scope="module")
 def texts(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Distinct sentences, and some copies."""
+    """Distinct sentences, some copies, and a blank line, whose vector has the length 0."""
     path: Path = tmp_path_factory.mktemp("texts") / "sentences.txt"
     sentences = list(dict.fromkeys(row[column] for row in pairs("train") for column in ("premise", "hypothesis")))
-    path.write_text("\n".join([*sentences[:400], *sentences[:20]]) + "\n")
+    path.write_text("\n".join([*sentences[:400], "", *sentences[:20]]) + "\n")
     return path
 
 
@@ -126,7 +126,9 @@ def test_a_narrower_student_learns_principal_components_and_the_cache_is_not_com
     assert "reduced to its first 8 principal components" in (tmp_path / "run" / "README.md").read_text("utf-8")
 
 
-def test_a_saved_student_learns_pairs_from_a_file_of_vectors(finished: Path, teacher: Path, tmp_path: Path) -> None:
+def test_a_saved_student_learns_pairs_from_a_file_of_vectors(
+    finished: Path, teacher: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     rows = [(row["premise"], row["hypothesis"]) for row in pairs("train")[:60]]
     (tmp_path / "pairs.tsv").write_text("\n".join(["a\tb", *map("\t".join, rows)]) + "\n")
     vectors = SentenceTransformer(str(teacher)).encode([text for row in rows for text in row])
@@ -148,6 +150,10 @@ def test_a_saved_student_learns_pairs_from_a_file_of_vectors(finished: Path, tea
     results = read_results(tmp_path / "run")
     assert results["metrics"]["validation"]["cosine"] > 0.4  # what it had learnt before
     assert results["data"]["validation"]["examples"] == 20
+    np.save(tmp_path / "vectors.npy", np.zeros_like(vectors))
+    other = {"output_dir": tmp_path / "other"}
+    assert run_main(main, "run_distillation.py", unsized | options | other) == 2
+    assert "vectors.npy: the vectors of all sentences that are held out have the length 0" in logged_error(caplog)
 
 
 @pytest.mark.parametrize(
@@ -157,7 +163,7 @@ def test_a_saved_student_learns_pairs_from_a_file_of_vectors(finished: Path, tea
         ({"teacher": None}, "Give either --teacher"),
         (
             {"teacher_vectors": "few.npy", "teacher": None, "vectors": "unread.txt"},
-            "few.npy holds 3 vectors, and .* 420 sentences",
+            "few.npy holds 3 vectors, and .* 421 sentences",
         ),
         ({"projection_size": 25}, "The student's vectors have 25 numbers and the teacher's 24: give --projection_size"),
         ({"pooling": "variational"}, "A part of pooling 'variational' learns from the class of each example"),

@@ -48,6 +48,7 @@ def test_a_grid_is_trained_resumed_and_compared(
         ("snli-dynamic --output-dir x", "Write --output_dir in place of --output-dir."),
         ("snli-dynamic --seed 3", "Leave out --seed: give --seeds."),
         ("snli-dynamic --hub_model_id org/x", "Leave out --hub_model_id: push a finished run by `dsa push OUTPUT_DIR/"),
+        ("snli-dynamic --output_dir=~/runs", "'--output_dir=~/runs' would be in a folder called ~, as a shell"),
         ("snli-dynamic --seeds 1 1", "--seeds must be different whole numbers from 0, got 1 1."),
     ],
 )

@@ -158,6 +158,7 @@ def test_mistakes_are_clear(models: Path, tmp_path: Path, caplog: pytest.LogCapt
             [models / "nli", models / "nli" / "config.json", "b"],
             "config.json is a file, and one text is explained: --he",
         ),
+        ([models / "nli", "a.csv", "b"], "There is no file a.csv: check its name, or add a blank where it is a text."),
         ([models / "nli", "A man"], "This model classifies pairs of sentences, but one was given"),
         ([broken["tokenizer.json"], "A", "b"], ": the tokenizer cannot be loaded ("),
         ([broken["model.safetensors"], "A", "b"], ": the model cannot be loaded ("),

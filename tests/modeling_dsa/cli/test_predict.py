@@ -164,7 +164,10 @@ def test_a_table_is_written_whole(
     source = write(tmp_path / "a.jsonl", ("premise", "hypothesis"), PAIRS)
     output = tmp_path / "new" / "b.csv"
     assert main(["predict", str(models / "nli"), str(source), "--output", str(output)]) == 0
-    assert caplog.messages == [f"{output} holds the predictions for 20 texts."]
+    assert caplog.messages == [
+        f"{source}: the texts are in 'premise' and 'hypothesis'.",
+        f"{output} holds the predictions for 20 texts.",
+    ]
     with output.open(newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     assert rows[0].keys() == {"text", "text_pair", "label", *(f"probabilities.{label}" for label in LABELS)}
@@ -193,6 +196,8 @@ def test_mistakes_are_one_sentence_and_leave_nothing(
     blank.write_text("a\n\nb\n")
     empty = tmp_path / "empty.csv"
     empty.write_text("text\n")
+    headless = tmp_path / "headless.csv"
+    headless.write_text("a man sleeps,1\nthe dog,0\n")
     (tmp_path / "other.md").write_text("a")
     before = sorted(tmp_path.iterdir())
     mistakes: list[tuple[str, list[object], str]] = [
@@ -213,11 +218,17 @@ def test_mistakes_are_one_sentence_and_leave_nothing(
         ("vsam", [blank], "blank.txt, line 2: '' is no text"),
         ("nli", [blank], "blank.txt, line 1: 'a' is no pair of texts, which the model reads: write the first text, a"),
         ("vsam", [empty], "empty.csv holds no text."),
-        ("vsam", [tmp_path / "none.csv"], f"There is no file {tmp_path / 'none.csv'}: check its name, or pipe it to"),
+        (
+            "vsam",
+            [headless],
+            "headless.csv: its first line is taken for the names of the columns and holds the number '1'",
+        ),
+        ("vsam", ["a", "--output=~/a.jsonl"], "'--output=~/a.jsonl' would be in a folder called ~, as a shell leaves"),
+        ("vsam", [tmp_path / "none.csv"], f"There is no file {tmp_path / 'none.csv'}: check its name, or add a blank"),
         (
             "vsam",
             ["reviews.cvs"],
-            "There is no file reviews.cvs: check its name, or pipe it to `-` where it is a text.",
+            "There is no file reviews.cvs: check its name, or add a blank where it is a text.",
         ),
         ("vsam", [tmp_path / "reviews"], f"There is no file {tmp_path / 'reviews'}: check its name"),
         ("vsam", ["s3://bucket/reviews"], "There is no file s3://bucket/reviews: check its name"),
@@ -237,7 +248,8 @@ def test_mistakes_are_one_sentence_and_leave_nothing(
         ("nowhere", ["a"], "nowhere is no folder here"),
     ]
     for model, arguments, message in mistakes:
-        words = ["predict", str(models / model), *map(str, arguments), "--output", str(tmp_path / "out.jsonl")]
+        words = ["predict", str(models / model), *map(str, arguments)]
+        words += [] if "--output=" in words[-1] else ["--output", str(tmp_path / "out.jsonl")]
         assert main(words) == 2, arguments
         assert message in caplog.messages[-1]
         assert "\n" not in caplog.messages[-1]

@@ -4,6 +4,7 @@ import gzip
 import io
 import itertools
 import json
+import logging
 import re
 import sys
 from collections.abc import Iterator
@@ -71,6 +72,21 @@ def test_sentences_are_not_taken_for_a_header_nor_several_columns_for_one(tmp_pa
         open_sentences(write(tmp_path, "a.csv", "A man is fast asleep\nHe snores\n"))
     with pytest.raises(ValueError, match=r"b\.csv has one column, 'id;text': if ';' separates its columns"):
         open_sentences(write(tmp_path, "b.csv", "id;text\n1;a\n"))
+    with pytest.raises(
+        ValueError, match=r"c\.csv: its first line is taken .* holds the number '1': give the file a first"
+    ):
+        open_sentences(write(tmp_path, "c.csv", "a man sleeps,1\nthe dog,0\n"))
+
+
+def test_the_column_that_was_taken_is_told_where_it_was_not_named(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    one, years = write(tmp_path, "a.csv", "great\nawful\n"), write(tmp_path, "b.csv", "2023,text,2024\n1,a,2\n")
+    assert list(open_sentences(one).read()) == ["awful"]
+    assert list(open_sentences(years).read()) == ["a"]
+    assert list(open_sentences(years, "2024").read()) == ["2"]
+    assert caplog.messages == [f"{one}: the texts are in 'great'.", f"{years}: the texts are in 'text'."]
 
 
 def test_only_column_needs_no_name_and_missing_values_are_empty(tmp_path: Path) -> None:

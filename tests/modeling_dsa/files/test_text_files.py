@@ -8,11 +8,14 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pandas
 import pyarrow
 import pyarrow.parquet
 import pytest
 
 from modeling_dsa.files.text_files import read_lines, read_rows, read_texts
+
+TEXTS = ["a man, sleeps", "line one\nline two", "x"]
 
 
 def write(folder: Path, name: str, content: str | bytes) -> Path:
@@ -220,6 +223,36 @@ def test_what_else_a_parquet_schema_says_changes_no_text(
     pyarrow.parquet.write_table(table, "a.parquet", store_schema=False)
     assert [row["text"] for _, row in read_rows(Path("a.parquet"))] == ["A man", "A dog"]
     assert [path.name for path in tmp_path.iterdir()] == ["a.parquet"]
+
+
+@pytest.mark.parametrize(
+    ("columns", "lines"),
+    [
+        ({"text": TEXTS, "n": [1, 2, 3]}, (3, 4)),
+        ({"n": [1, 2, 3], "text": TEXTS}, (3, 4)),
+        ({"n": [1, 2, 3], "text": ["a", 'say "no\n\n"no" more" b\nc', "d"], "m": [1, 2, 3]}, (3, 6)),
+        ({"text": TEXTS, "other": TEXTS}, (3, 5)),
+    ],
+)
+def test_texts_of_several_lines_in_a_table_with_tabs_are_refused(
+    tmp_path: Path, columns: dict[str, Any], lines: tuple[int, int]
+) -> None:
+    path = tmp_path / "a.tsv"
+    pandas.DataFrame(columns).to_csv(path, sep="\t", index=False)
+    first, last = lines
+    with pytest.raises(ValueError, match=rf"a\.tsv, line {first} opens a quotation mark that line {last} closes, but "):
+        list(read_rows(path))
+
+
+def test_quotation_marks_of_single_lines_are_characters(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    rows = ['"open\t1', 'end"\t2', '"a" b\t3', '"\t4', '5\t"', "6\t7", 'c"']
+    path = write(tmp_path, "a.tsv", "\n".join(["text\tn", *rows]))
+    assert [tuple(row.values()) for _, row in read_rows(path)] == [tuple((f"{row}\t").split("\t")[:2]) for row in rows]
+    assert not caplog.messages
+    path = write(tmp_path, "b.tsv", 'text\n"line one\nline two"\n"line three\nline four"\n')  # or four sentences
+    assert len(list(read_rows(path))) == 4
+    (message,) = caplog.messages
+    assert message.startswith(f"{path}, line 2 opens a quotation mark that line 3 closes, but these lines are texts of")
 
 
 def test_a_row_in_an_open_quotation_is_told_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

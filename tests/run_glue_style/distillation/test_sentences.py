@@ -61,6 +61,16 @@ def test_a_pair_with_a_sentence_that_is_held_out_is_not_trained_on(tmp_path: Pat
     assert set(premises[train]) == set(range(30)) - set(premises[held_out])
 
 
+def test_what_is_blank_is_in_neither_part(tmp_path: Path) -> None:
+    rows = [f"p{n}\t{'' if n % 2 else f'h{n}'}" for n in range(40)]
+    found = sentences(write(tmp_path / "a.tsv", ["p\th", *rows]), ("p", "h"))
+    train, held_out = found.hold_out(8)
+    assert len(held_out) == 8
+    assert sorted([*train, *held_out]) == list(range(0, 40, 2))
+    lines = sentences(write(tmp_path / "a.txt", [*(" " * n for n in range(20)), "a", "b", "c"]))
+    assert sorted(np.concatenate(lines.hold_out(1))) == [20, 21, 22]
+
+
 def test_too_few_sentences_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"validation_sentences 2 leaves nothing to train on: .* has 3 distinct"):
         sentences(write(tmp_path / "a.txt", ["a", "b", "c", "c"])).hold_out(2)

@@ -85,6 +85,8 @@ def test_metrics_are_those_of_the_held_out_sentences_and_of_each_similarity_file
     assert metrics["recall_at_1"] == pytest.approx(float(nearest.float().mean()))
     twins = found.example_scores(torch.cat([teacher, teacher, pairs]), torch.cat([teacher, teacher, pairs * 0]))
     assert twins["recall_at_1"].all()  # which of two equal vectors is nearer cannot be told
+    nothing = found.example_scores(torch.cat([vectors * 0, pairs]), torch.cat([teacher, pairs * 0]))
+    assert not nothing["recall_at_1"].any()  # all vectors are as near
     cosines = F.cosine_similarity(pairs[:5], pairs[5:])
     assert metrics["spearman_sts"] == metrics["spearman"] == pytest.approx(spearmanr(cosines, scores).statistic)
     parts = [(vectors[:512], teacher[:512]), (vectors[512:], teacher[512:])]

@@ -140,3 +140,5 @@ def test_what_cannot_be_compared_is_one_sentence(runs: Path, tmp_path: Path, cap
         assert main(["compare", *map(str, words), "--output_dir", str(tmp_path / "out")]) == 2
         assert message in caplog.messages[-1]
     assert not (tmp_path / "out").exists()
+    assert main(["compare", str(a), str(b), "--output_dir", str(tmp_path / "pairs.tsv" / "out")]) == 2
+    assert caplog.messages[-1] == f"error: {tmp_path / 'pairs.tsv'} is a file: give --output_dir a folder."

@@ -220,6 +220,7 @@ def test_help_is_grouped_and_has_every_option(
         (["--seed", "-1"], "seed must be at least 0, got -1"),
         (["--checkpointing_steps", "0"], "checkpointing_steps must be at least 1"),
         (["--output_dir", "caf\udce9"], r"'caf\\udce9' is no text in utf-8"),  # a byte that is not UTF-8
+        (["--output_dir=~/runs"], "'--output_dir=~/runs' would be in a folder called ~, as a shell leaves"),
         (["--max_train_samples", "0"], "max_train_samples must be at least 1"),
         (["--vocabulary_size", "0"], "vocabulary_size must be at least 1"),
         (["--pieces", "1000001"], "pieces must be at most 1,000,000"),

@@ -32,6 +32,14 @@ def test_another_process_is_refused_until_the_first_is_dead(tmp_path: Path) -> N
     assert not list(folder.iterdir())
 
 
+def test_a_file_is_no_folder(tmp_path: Path) -> None:
+    file = tmp_path / "a.csv"
+    file.write_text("text\n")
+    for folder in (file, file / "run"):
+        with pytest.raises(ValueError, match=rf"^{file} is a file: give --output_dir a folder\.$"):
+            locked_folder(folder).__enter__()
+
+
 def test_folders_that_were_made_for_nothing_go(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="nothing to read"), locked_folder(tmp_path / "runs" / "one"):
         raise OSError("nothing to read")
