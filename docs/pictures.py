@@ -40,7 +40,7 @@ from modeling_dsa.files.command_line import make_parser  # noqa: E402
 from modeling_dsa.files.loading import load_model_and_tokenizer  # noqa: E402
 from modeling_dsa.files.replacing import replaced_file  # noqa: E402
 from modeling_dsa.hub.static_space import write_static_space  # noqa: E402
-from run_glue_style.reporting import cost_plot, entropy_history, tabulate  # noqa: E402
+from run_glue_style.reporting import cost_plot, entropy_history, growth_plot, tabulate  # noqa: E402
 from run_glue_style.reporting.published import read_published  # noqa: E402
 from run_glue_style.reporting.reporters import draw_attention_of_examples  # noqa: E402
 from run_glue_style.training.run import FinishedRun  # noqa: E402
@@ -106,7 +106,11 @@ def pictures() -> dict[Path, Draw]:
     snli = ROOT / "results" / "snli-table"
     epochs = cost_plot.read_epochs(ROOT / "benchmarks" / "table_epoch.json")
     costs = partial(cost_plot.draw_costs, read_published("snli"), tabulate.read_rows(snli), snli / "costs", epochs)
-    return found | dict.fromkeys((snli / "costs.png", snli / "costs.svg"), costs)
+    found |= dict.fromkeys((snli / "costs.png", snli / "costs.svg"), costs)
+    folder = ROOT / "results" / "distillation-growth"
+    metrics = [f"validation.{name}" for name in ("cosine", "spearman_stsb_dev", "spearman_sick_train")]
+    growth = partial(growth_plot.draw_growth, tabulate.read_rows(folder), metrics, folder / "growth")
+    return found | dict.fromkeys((folder / "growth.png", folder / "growth.svg"), growth)
 
 
 def draw_measured(folder: Path) -> None:

@@ -5,7 +5,6 @@ joins the runs of one epoch, which saw more for having more, and a dashed one th
 The picture is FOLDER/growth.png and FOLDER/growth.svg.
 """
 
-import math
 import statistics
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -70,7 +69,7 @@ def _lines(rows: Mapping[str, _Runs]) -> dict[str, dict[str, list[_Runs]]]:
 def _draw(panel: Axes, line: Sequence[_Runs], metric: str, style: Mapping[str, Any]) -> None:
     unit = 100 if is_percent(metric) else 1
     values = [[unit * read_metric(run, metric) for run in runs] for runs in line]
-    spreads = [0 if math.isnan(bar) else bar for bar in map(error_bar, values)]
+    spreads = [error_bar(found) for found in values]
     means = [statistics.mean(found) for found in values]
     panel.errorbar([_seen(runs) for runs in line], means, spreads, markersize=4, capsize=3, **style)
 
