@@ -4,10 +4,9 @@
         sst2_dev.jsonl --output benchmarks/encoders_table.json
 
 Accuracy is that of `dsa evaluate`: Spearman's correlation of cosines with human scores for each file of --similarity,
-and accuracy of logistic regression on frozen vectors, by SentEval's protocol, for each --probe. Accuracy on NLI is that
-of `peer_accuracy.py`, for the encoders that took part in it. Speed is the whole way from text to vector, on distinct
-sentences of SNLI in random order: in bulk (a list at once) and one at a time (a call for each). Everyone encodes the
-same sentences in turn; figures are medians over the rounds.
+and accuracy of logistic regression on frozen vectors, by SentEval's protocol, for each --probe. Speed is the whole way
+from text to vector, on distinct sentences of SNLI in random order: in bulk (a list at once) and one at a time (a call
+for each). Everyone encodes the same sentences in turn; figures are medians over the rounds.
 
 Models of this package run in torch, folded, and as their ONNX files in float32 and int8; MiniLM as its users run it,
 through sentence-transformers, and in its quickest forms: ONNX in float32 and in int8 and OpenVINO, with this package's
@@ -30,7 +29,6 @@ from lib.peers import Encode, installed_packages, mean_of_glove
 from lib.records import Column, Figures, Record, Table, describe_machine, keep
 from lib.shipped import SHIPPED_MODEL
 from lib.speeds import read_lists, sentences_per_second
-from lib.systems import frozen_accuracies
 from matplotlib.figure import Figure
 
 from modeling_dsa.encoders_dsa import ENCODERS
@@ -44,15 +42,13 @@ from run_glue_style.sample import SAMPLE_VECTORS
 
 
 def table_rows(record: Record) -> Iterable[Figures]:
-    """The results, with the figures of all files in one cell, and what `peer_accuracy.py` found on the same vectors."""
-    of_frozen = frozen_accuracies()
+    """The results, with the figures of all files in one cell."""
     for result in record.results:
         cells = {
             kind: ", ".join(f"{name} {100 * value:.1f}" for name, value in result[kind].items())
             for kind in ("similarity", "probes")
         }
-        seeds = of_frozen.get(result["name"])
-        yield {**result, **cells, "nli": statistics.mean(seeds) if seeds else None}
+        yield {**result, **cells}
 
 
 TABLE = Table(
@@ -61,7 +57,6 @@ TABLE = Table(
         Column("numbers", "{width}"),
         Column("similarity, Spearman x 100", "{similarity}", is_text=True),
         Column("probes, accuracy %", "{probes}", is_text=True),
-        Column("NLI of a classifier on them", "{nli:.1%}"),
         Column("bulk, sentences/s", "{sentences_per_second[bulk]:,.0f}"),
         Column("one at a time, sentences/s", "{sentences_per_second[single]:,.0f}"),
     ),

@@ -135,16 +135,12 @@ def peers(tokenizer: PreTrainedTokenizerBase, units: int) -> tuple[list[Competit
         f"BiLSTM-max {2 * units}D": in_padded_batches(BiLSTMMax(table, units), tokenizer, INFERSENT_BATCH),
         "mean of GloVe": encoder_of(DSAConfig(encoder="none", pooling="mean"), tokenizer, fold=False).encode,
     }
+    frozen = {result["name"]: result["seeds"] for result in read_record(FROZEN).results} if FROZEN.is_file() else {}
     accuracies = {
         name: Accuracy(statistics.mean(seeds), seeds, "a classifier on frozen vectors", _source(FROZEN))
-        for name, seeds in frozen_accuracies().items()
+        for name, seeds in frozen.items()
     }
     return [Competitor(name, encode, PEER, accuracy=accuracies.get(name)) for name, encode in found.items()], missing
-
-
-def frozen_accuracies() -> dict[str, list[float]]:
-    """What `peer_accuracy.py` found: SNLI dev accuracy of classifiers on an encoder's frozen vectors, one a seed."""
-    return {result["name"]: result["seeds"] for result in read_record(FROZEN).results} if FROZEN.is_file() else {}
 
 
 def _trained_system(folder: Path, encoder: SentenceEncoder, records: Sequence[Mapping[str, Any]]) -> Competitor:
