@@ -21,7 +21,7 @@ LARGEST_FOLDED_VOCABULARY = 50_000  # the folded tables of single DSA then take 
 def add_parser(commands: "argparse._SubParsersAction[Any]") -> None:
     """Add the verb to the command `dsa`."""
     text = "Turn sentences into vectors: any number of them, in memory that stays flat."
-    parser = commands.add_parser("encode", help=text, description=text, allow_abbrev=False)
+    parser = commands.add_parser("encode", help=text, description=text)
     parser.set_defaults(run=run)
     parser.add_argument(
         "input",

@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 def add_parser(commands: "argparse._SubParsersAction[Any]") -> None:
     """Add the verb to the command `dsa`."""
     text = "Measure what a model is worth: similarity, linear probes, a classifier's accuracy."
-    parser = commands.add_parser("evaluate", help=text, description=text, allow_abbrev=False)
+    parser = commands.add_parser("evaluate", help=text, description=text)
     parser.set_defaults(run=run)
     parser.add_argument(
         "model",

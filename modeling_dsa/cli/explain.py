@@ -28,7 +28,7 @@ EXAMPLES = 500
 def add_parser(commands: "argparse._SubParsersAction[Any]") -> None:
     """Add the verb to the command `dsa`."""
     text = "Show where a model looks in a text or a pair, or measure whether that explains what it decides."
-    parser = commands.add_parser("explain", help=text, description=text, allow_abbrev=False)
+    parser = commands.add_parser("explain", help=text, description=text)
     parser.set_defaults(run=run)
     parser.add_argument("model", type=model_source, metavar="MODEL", help="Folder or Hub id of a model.")
     parser.add_argument("text", metavar="TEXT", nargs="?", help="The text, or the first of a pair.")

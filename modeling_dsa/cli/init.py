@@ -27,7 +27,7 @@ HEADS = {"model": "DSAModel", "sequence-classification": "DSAForSequenceClassifi
 def add_parser(commands: "argparse._SubParsersAction[Any]") -> None:
     """Add the verb to the command `dsa`."""
     text = "Make a model folder from word vectors: fresh weights, a filled word table and the tokenizer."
-    parser = commands.add_parser("init", help=text, description=text, allow_abbrev=False)
+    parser = commands.add_parser("init", help=text, description=text)
     parser.set_defaults(run=run)
     parser.add_argument("output", type=Path, metavar="OUTPUT", help="Folder to write.")
     parser.add_argument("--overwrite", action="store_true", help="Replace the model in a folder that is in use.")

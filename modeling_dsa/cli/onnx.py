@@ -14,7 +14,7 @@ logger = logging.getLogger(__name__)
 def add_parser(commands: "argparse._SubParsersAction[Any]") -> None:
     """Add the verb to the command `dsa`."""
     text = "Write a model's ONNX file into its folder, for onnxruntime: checked to be equal to the model."
-    parser = commands.add_parser("onnx", help=text, description=text, allow_abbrev=False)
+    parser = commands.add_parser("onnx", help=text, description=text)
     parser.set_defaults(run=run)
     parser.add_argument("folder", type=Path, metavar="FOLDER", help="Folder of a saved model; the file goes to onnx/.")
     parser.add_argument("--int8", action="store_true", help="Write an int8 file too, which is smaller and faster.")

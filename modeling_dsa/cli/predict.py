@@ -28,7 +28,7 @@ FORMATS = ("jsonl", "csv")
 def add_parser(commands: "argparse._SubParsersAction[Any]") -> None:
     """Add the verb to the command `dsa`."""
     text = "Classify texts or pairs of texts: a label and the probability of every label for each, in their order."
-    parser = commands.add_parser("predict", help=text, description=text, allow_abbrev=False)
+    parser = commands.add_parser("predict", help=text, description=text)
     parser.set_defaults(run=run)
     parser.add_argument("model", type=model_source, metavar="MODEL", help="Folder or Hub id of a classifier.")
     parser.add_argument(

@@ -16,7 +16,7 @@ logger = logging.getLogger(__name__)
 def add_parser(commands: "argparse._SubParsersAction[Any]") -> None:
     """Add the verb to the command `dsa`."""
     text = "Push a model's folder to the Hub in one commit: weights, code, tokenizer, card and results."
-    parser = commands.add_parser("push", help=text, description=text, allow_abbrev=False)
+    parser = commands.add_parser("push", help=text, description=text)
     parser.set_defaults(run=run)
     parser.add_argument("folder", type=Path, metavar="FOLDER", help="Folder of a saved model; it stays as it is.")
     parser.add_argument("repo_id", metavar="ORG/NAME", help="Repository; it is made where it does not exist.")

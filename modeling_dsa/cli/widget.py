@@ -14,7 +14,7 @@ logger = logging.getLogger(__name__)
 def add_parser(commands: "argparse._SubParsersAction[Any]") -> None:
     """Add the verb to the command `dsa`."""
     text = "Write a page that runs a model's int8 ONNX file in the browser, with no server behind it: a static Space."
-    parser = commands.add_parser("widget", help=text, description=text, allow_abbrev=False)
+    parser = commands.add_parser("widget", help=text, description=text)
     parser.set_defaults(run=run)
     parser.add_argument("folder", type=Path, metavar="FOLDER", help="Folder of a saved model, after dsa onnx --int8.")
     parser.add_argument("output", type=Path, metavar="OUTPUT", help="Folder that the page goes to.")

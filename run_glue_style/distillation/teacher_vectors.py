@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from modeling_dsa.batching_dsa import unit_vectors
 from modeling_dsa.encoding.teacher_words import leading_components
 from modeling_dsa.files.messages import one_line
 from modeling_dsa.files.replacing import replaced_file
@@ -114,8 +115,7 @@ def principal_components(vectors: TeacherVectors, size: int, folder: Path) -> ND
     rows = np.linspace(0, len(vectors) - 1, min(_SAMPLE, len(vectors))).astype(np.int64)
     moments = np.zeros((vectors.width, vectors.width))
     for part in np.array_split(rows, -(-len(rows) // 10_000)):
-        sample = vectors.take(part).astype(np.float64)
-        sample /= np.maximum(np.linalg.norm(sample, axis=1, keepdims=True), 1e-12)
+        sample = unit_vectors(vectors.take(part).astype(np.float64))
         moments += sample.T @ sample
     found = np.ascontiguousarray(leading_components(moments, size), np.float32)  # (width, size)
     with replaced_file(path) as beside:

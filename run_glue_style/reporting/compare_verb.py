@@ -33,7 +33,6 @@ def add_parser(commands: "argparse._SubParsersAction[Any]") -> None:
         "to the first. Their interval and p (examples) need the scores of the examples: those of --labelled, or of "
         "runs with --save_example_scores true. OUTPUT_DIR gets table.md, plot.png and plot.svg, and with --labelled "
         "differing.csv.",
-        allow_abbrev=False,
     )
     parser.set_defaults(run=run)
     parser.add_argument("runs", nargs="+", type=Path, metavar="RUN", help="Folders of finished runs.")

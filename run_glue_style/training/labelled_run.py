@@ -19,10 +19,7 @@ from run_glue_style.tasks.task import Task
 
 from .data import load_data, short_examples, tokenize_data, truncation_sentence
 from .model import (
-    check_model_arguments,
-    check_recipe,
     has_fresh_head,
-    make_config,
     make_model,
     vectors_path,
     vocabulary_facts,
@@ -53,7 +50,7 @@ def train_task(
     overrides: dict[str, Any],
     reporters: Sequence[Reporter] = (),
 ) -> dict[str, Any]:
-    """Do a whole run of a task and return the contents of its all_results.json.
+    """Do a whole run of a task, whose options `entry.read_task` has checked, and return its all_results.json.
 
     Args:
         task: What is trained.
@@ -68,8 +65,6 @@ def train_task(
         NotPushedError: The run is finished and saved, but did not get to the Hub.
     """
     recipe = replace(recipe, metric_for_best_model=recipe.metric_for_best_model or task.metric_for_best_model)
-    check_model_arguments(task, model_arguments, recipe)
-    check_recipe(make_config(task, model_arguments, overrides), recipe, run)
     objective = make_objective(task, recipe)
     prepare = partial(_prepare, task, objective, recipe.balance_classes, model_arguments, overrides, run)
     return train_and_evaluate(prepare, task.name, model_arguments, recipe, run, reporters)

@@ -28,7 +28,7 @@ _WHERE: dict[str, tuple[Callable[[DSAConfig], bool], str]] = {
         "of the classifier's batch normalisation: there is none",
     ),
 }
-_OF_CLASSIFIERS = {name for name in vars(DSAConfig()) if name.startswith("classifier_")} | {
+_OF_CLASSIFIERS = {name for name in field_help(DSAConfig) if name.startswith("classifier_")} | {
     "pair_features",
     "gated_size",
     "batch_norm_eps",
