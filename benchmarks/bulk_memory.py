@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from lib.measuring import peak_megabytes
+from lib.measuring import memory_of
 from lib.options import make_parser, parse, recorded_options
 from lib.records import Column, Record, Table, describe_machine, keep
 from lib.shipped import SHIPPED_MODEL, read_pairs
@@ -66,7 +66,7 @@ def run(lines: Path, output: Path, threads: int) -> tuple[float, float]:
     """
     options = ["encode", str(lines), str(output), "--model", str(SHIPPED_MODEL), "--dtype", "float16"]
     start = time.perf_counter()
-    peak = peak_megabytes(CHILD, *options, threads=threads)
+    peak = memory_of(CHILD, *options, threads=threads).peak
     return time.perf_counter() - start, peak
 
 

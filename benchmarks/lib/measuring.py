@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import torch
@@ -78,8 +78,20 @@ def memory(figure: str) -> float:
     return int(kibibytes) * 1024 / 1e6
 
 
-def peak_megabytes(code: str, *arguments: str, threads: int | None = None) -> float:
-    """The largest resident set of a process of Python, in MB of 10^6 bytes, as Linux counts it (VmHWM).
+class ProcessMemory(NamedTuple):
+    """What a process of Python held, in MB of 10^6 bytes, as Linux counts it.
+
+    Attributes:
+        peak: Its largest resident set (VmHWM).
+        private: What it held at its end that no other process can share with it (RssAnon), no mapped file.
+    """
+
+    peak: float
+    private: float
+
+
+def memory_of(code: str, *arguments: str, threads: int | None = None) -> ProcessMemory:
+    """The memory of a process that runs `code`.
 
     What a parent asks the system of a child would hold the parent's own memory, of which a forked process is a copy.
 
@@ -91,7 +103,7 @@ def peak_megabytes(code: str, *arguments: str, threads: int | None = None) -> fl
     Raises:
         subprocess.CalledProcessError: It failed.
     """
-    told = "print(re.search(r'VmHWM:\\s+(\\d+) kB', Path('/proc/self/status').read_text())[1])"
+    told = "print(*re.findall(r'(?:VmHWM|RssAnon):\\s+(\\d+) kB', Path('/proc/self/status').read_text()))"
     done = subprocess.run(
         [sys.executable, "-c", f"import re, sys\nfrom pathlib import Path\n{code}\n{told}", *arguments],
         env=os.environ | ({} if threads is None else {"OMP_NUM_THREADS": str(threads)}),
@@ -100,7 +112,7 @@ def peak_megabytes(code: str, *arguments: str, threads: int | None = None) -> fl
         stderr=subprocess.DEVNULL,
         text=True,
     )
-    return int(done.stdout.split()[-1]) * 1024 / 1e6
+    return ProcessMemory(*(int(kilobytes) * 1024 / 1e6 for kilobytes in done.stdout.split()[-2:]))
 
 
 def count_parameters(model: nn.Module) -> int:

@@ -18,6 +18,12 @@ def add_parser(commands: "argparse._SubParsersAction[Any]") -> None:
     parser.set_defaults(run=run)
     parser.add_argument("folder", type=Path, metavar="FOLDER", help="Folder of a saved model; the file goes to onnx/.")
     parser.add_argument("--int8", action="store_true", help="Write an int8 file too, which is smaller and faster.")
+    parser.add_argument(
+        "--memory_mapped",
+        action="store_true",
+        help="Keep the tables in a file of their own beside each, which processes on one machine share in memory; "
+        "not for the page of dsa widget.",
+    )
     parser.add_argument("--overwrite", action="store_true", help="Replace the ONNX files that are there.")
 
 
@@ -39,6 +45,6 @@ def run(arguments: argparse.Namespace) -> int:
         raise ValueError(f"{old[0]} is there already: give --overwrite to replace it.")
     model = load_model(folder)
     logging.getLogger("torch.onnx").setLevel(logging.ERROR)  # it misses a torchvision that nobody needs here
-    for path in export_onnx(model, output, quantize=arguments.int8):
-        logger.info(f"{path} holds the model: {path.stat().st_size / 1e6:.1f} MB.")
+    for path in export_onnx(model, output, quantize=arguments.int8, memory_mapped=arguments.memory_mapped):
+        logger.info(f"Wrote {path}: {path.stat().st_size / 1e6:.1f} MB.")
     return 0

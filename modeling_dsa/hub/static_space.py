@@ -17,7 +17,7 @@ from modeling_dsa.files.card_sections import CARD, read_card
 from modeling_dsa.files.hashing import file_hash
 from modeling_dsa.files.model_folder import read_config
 from modeling_dsa.files.replacing import filled_folder
-from modeling_dsa.onnx.session import FOLDER, QUANTIZED_FILE, OnnxModel
+from modeling_dsa.onnx.session import FOLDER, QUANTIZED_FILE, OnnxModel, data_file
 from modeling_dsa.shipped.nli import NLI_LABELS, NLI_PAIRS
 from modeling_dsa.text.special_tokens import SEP
 from modeling_dsa.text.word_rules import whole_word_pattern
@@ -50,14 +50,19 @@ def write_static_space(
 
     Raises:
         FileNotFoundError: The model has no int8 file, or the page is not built.
-        ValueError: The ONNX file is not that of the model, its tokenizer is not one of this package's, or `output`
-            holds something else.
+        ValueError: The ONNX file is not that of the model or not complete, its tokenizer is not one of this package's,
+            or `output` holds something else.
     """
     built = _read_bundle(bundle)
     config = read_config(model)
     onnx_file = model / FOLDER / QUANTIZED_FILE
     if not onnx_file.is_file():
         raise FileNotFoundError(f"There is no file {onnx_file}: write it by `dsa onnx {model} --int8`.")
+    if onnx_file.with_name(data_file(QUANTIZED_FILE)).is_file():
+        raise ValueError(
+            f"{onnx_file} keeps its tables in a file of their own, and the page needs one file: write it by "
+            f"`dsa onnx {model} --int8 --overwrite`, without --memory_mapped."
+        )
     about = OnnxModel.from_pretrained(model, quantized=True, threads=1).about
     _check_tokenizer(model / TOKENIZER)
     old = _old_files(output)

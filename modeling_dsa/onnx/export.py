@@ -29,7 +29,7 @@ from modeling_dsa.prediction.logits import score_function
 from .layers import ONNX_ENCODERS, ONNX_POOLINGS, RectangleWordShortcut
 from .packing import RectanglePacking, pack_for_onnx
 from .quantization import quantize as quantize_file
-from .session import FILE, INPUTS, METADATA, QUANTIZED_FILE, Arrays, open_session
+from .session import FILE, INPUTS, METADATA, QUANTIZED_FILE, Arrays, data_file, open_session
 from .weights import weights_hash
 
 LARGEST_FILE = 2**31 - 2**20  # what protobuf takes, with some room for the graph
@@ -37,7 +37,11 @@ LOWEST_COSINE = 0.95  # of an int8 vector and the model's own, the mean over ran
 
 
 def export_onnx(
-    model: DSAPreTrainedModel | str | PathLike[str], folder: str | PathLike[str], *, quantize: bool = False
+    model: DSAPreTrainedModel | str | PathLike[str],
+    folder: str | PathLike[str],
+    *,
+    quantize: bool = False,
+    memory_mapped: bool = False,
 ) -> list[Path]:
     """Write `model.onnx` and, when asked, `model_quantized.onnx`.
 
@@ -54,6 +58,8 @@ def export_onnx(
         model: A model or classifier, or the folder or Hub id of one. It is not changed.
         folder: Where the files go, on the Hub the folder `onnx` of a repository. Old files of both names go.
         quantize: Write the int8 file too.
+        memory_mapped: Keep the tables in a file of their own beside each (`model.onnx_data`), which onnxruntime maps
+            into memory: processes on one machine share it. Without it each file is complete, as a browser needs it.
 
     Returns:
         The files.
@@ -90,8 +96,13 @@ def export_onnx(
             files.append(beside / QUANTIZED_FILE)
             quantize_file(reference, *files)
             _check_close(reference, files[1])
-        (folder / QUANTIZED_FILE).unlink(missing_ok=True)  # it may be an older model's
-    return [folder / file.name for file in files]
+        if memory_mapped:
+            for file in files:
+                _move_tables(file)
+        written = sorted(entry.name for entry in beside.iterdir())
+        for name in (QUANTIZED_FILE, data_file(FILE), data_file(QUANTIZED_FILE)):  # they may be an older model's
+            (folder / name).unlink(missing_ok=True)
+    return [folder / name for name in written]
 
 
 class _Served(nn.Module):
@@ -188,6 +199,14 @@ def _write(model: DSAPreTrainedModel, file: Path, weights: str) -> None:
     onnx.helper.set_model_props(written, {METADATA: json.dumps(about)})
     onnx.checker.check_model(written, full_check=True)
     onnx.save(written, file)
+
+
+def _move_tables(file: Path) -> None:
+    """Move what is large in an ONNX file into a file beside it."""
+    tables = file.with_name(data_file(file.name))
+    onnx.save(onnx.load(file), file, save_as_external_data=True, location=tables.name)
+    if tables.exists():  # onnx lets nobody else read it
+        tables.chmod(file.stat().st_mode)
 
 
 def _batches(model: DSAPreTrainedModel) -> Iterator[Arrays]:

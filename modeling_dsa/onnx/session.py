@@ -7,7 +7,7 @@ are enough.
 import json
 import os
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
@@ -113,8 +113,11 @@ class OnnxModel:
             model._check_weights(Path(name))
             return model
         from huggingface_hub import hf_hub_download
+        from huggingface_hub.errors import EntryNotFoundError
 
         files = [hf_hub_download(str(name), path, revision=revision) for path in (inside, "tokenizer.json")]
+        with suppress(EntryNotFoundError):
+            hf_hub_download(str(name), data_file(inside), revision=revision)
         return cls(files[0], files[1], threads=threads)
 
     def _check_weights(self, folder: Path) -> None:
@@ -225,6 +228,11 @@ class OnnxModel:
         inputs = (batch.input_ids, batch.attention_mask.astype(np.int64), batch.token_type_ids)
         found: Vectors = self.session.run([output], dict(zip(INPUTS, inputs, strict=True)))[0]
         return found
+
+
+def data_file(file: str) -> str:
+    """The name of the file beside an ONNX file that holds its tables where it was written memory-mapped."""
+    return f"{file}_data"  # as transformers.js calls it
 
 
 def _pair(text: TextInput) -> Text:

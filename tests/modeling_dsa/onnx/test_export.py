@@ -262,6 +262,22 @@ def test_the_command_writes_into_the_folder(tmp_path: Path, caplog: pytest.LogCa
     assert "onnx/model.onnx is there already: give --overwrite to replace it." in caplog.text
 
 
+def test_tables_go_to_a_file_of_their_own_and_back(exported: Saved, tmp_path: Path) -> None:
+    folder = tmp_path / "onnx"
+    names = ["model.onnx", "model.onnx_data", "model_quantized.onnx", "model_quantized.onnx_data"]
+    files = export_onnx(exported.model, folder, quantize=True, memory_mapped=True)
+    assert files == [folder / name for name in names] == sorted(folder.iterdir())
+    assert len({path.stat().st_mode for path in files}) == 1
+    for name in names[::2]:
+        complete = exported.folder / "onnx" / name
+        assert (folder / name).stat().st_size < 0.9 * complete.stat().st_size
+        for batch in batches():
+            for found, wanted in zip(run(folder / name, batch).values(), run(complete, batch).values(), strict=True):
+                np.testing.assert_array_equal(found, wanted)
+    export_onnx(exported.model, folder)
+    assert [path.name for path in folder.iterdir()] == ["model.onnx"]
+
+
 @pytest.mark.parametrize("missing", ["onnx", "onnxruntime"])
 def test_what_is_not_installed_is_told(
     missing: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture

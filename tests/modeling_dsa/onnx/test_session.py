@@ -10,12 +10,14 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
+from loopback_hub import LoopbackHub
 from safetensors.numpy import load_file, save_file
 from sklearn.metrics import accuracy_score
 from small_repositories import Saved, save_system
 from transformers import AutoTokenizer, pipeline
 
 from modeling_dsa import DSAForNLI
+from modeling_dsa.cli.main import main
 from modeling_dsa.encoding.encoder import SentenceEncoder
 from modeling_dsa.onnx.export import export_onnx
 from modeling_dsa.onnx.session import METADATA, OnnxModel, open_session
@@ -35,6 +37,24 @@ def test_vectors_are_those_of_the_model(exported: Saved, threads: int | None) ->
         np.testing.assert_allclose(model.encode(SENTENCES, batch_size=batch_size), expected, rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(model.encode(SENTENCES[0]), expected[0], rtol=1e-4, atol=1e-5)
     assert model.encode([]).shape == (0, expected.shape[1])
+
+
+def test_a_model_of_the_hub_comes_with_its_tables(exported: Saved, tmp_path: Path, hub: LoopbackHub) -> None:
+    folder = Path(shutil.copytree(exported.folder, tmp_path / "mine"))
+    hub.add_user("ada", "hf_ada")
+    with hub.connected("hf_ada"):
+        assert main(["push", str(folder), "ada/complete"]) == 0
+        export_onnx(folder, folder / "onnx", memory_mapped=True)
+        assert main(["push", str(folder), "ada/mapped"]) == 0
+    code = (
+        "import json; from modeling_dsa.onnx.session import OnnxModel\n"
+        "models = [OnnxModel.from_pretrained(f'ada/{name}') for name in ('complete', 'mapped')]\n"
+        "print(json.dumps([model.encode('A man sleeps.').tolist() for model in models]))"
+    )
+    environment = hub.environment(tmp_path / "home")
+    done = subprocess.run([sys.executable, "-c", code], env=environment, stdout=subprocess.PIPE, text=True, check=True)
+    expected = OnnxModel.from_pretrained(exported.folder).encode("A man sleeps.")
+    np.testing.assert_array_equal(np.array(json.loads(done.stdout), np.float32), [expected, expected])
 
 
 def test_normalised_vectors_have_length_1(exported: Saved) -> None:
