@@ -10,7 +10,8 @@ from typing import Any, Literal, NamedTuple
 
 from .compatibility_dsa import PreTrainedConfig, strict
 
-PAIR_FEATURES = ("first", "second", "difference", "signed_difference", "product", "cosine", "gated", "overlap")
+OVERLAPS = ("overlap", "idf_overlap")  # what compares the tokens of two texts, and not their vectors
+PAIR_FEATURES = ("first", "second", "difference", "signed_difference", "product", "cosine", "gated", *OVERLAPS)
 
 
 class Bound(NamedTuple):
@@ -63,8 +64,8 @@ class DSAConfigFields(PreTrainedConfig):
     embedding_dropout: float | int = config_field(0.3, "Dropout rate on the word vectors.", RATE)
     token_dropout: float | int = config_field(
         0.0,
-        "Rate at which tokens of the vocabulary are left out of a training batch, wherever they stand in it; the pair "
-        'feature "overlap" reads them.',
+        "Rate at which tokens of the vocabulary are left out of a training batch, wherever they stand in it; an "
+        "overlap in `pair_features` reads them.",
         RATE,
     )
     max_sentence_tokens: int | None = config_field(
@@ -172,7 +173,8 @@ class DSAConfigFields(PreTrainedConfig):
         '"difference" (|p - h|), "product" (p * h) (these four are heuristic matching), "signed_difference" '
         '(p - h), "cosine" (of p and h as a whole and, with several heads and no projection, of each head\'s part of '
         'them), "gated" (a gated encoder: the product of two linear maps, of each head\'s part of p and of h), '
-        '"overlap" (how much of each text stands in the other: the five numbers of `overlap_dsa.TokenOverlap`).',
+        '"overlap" (how much of each text stands in the other: the five numbers of `overlap_dsa.TokenOverlap`) or '
+        '"idf_overlap" (the same, tokens of few training texts weighing more).',
     )
     gated_size: int = config_field(600, 'Width of the feature "gated" for each head.', COUNT)
     classifier_hidden_sizes: list[int] | tuple[int, ...] = config_field(
@@ -236,6 +238,8 @@ class DSAConfigFields(PreTrainedConfig):
         if unknown or not self.pair_features:
             what = f"'{unknown[0]}'" if unknown else "none"
             raise ValueError(f"pair_features must be some of {', '.join(PAIR_FEATURES)}, got {what}.")
+        if set(OVERLAPS) <= set(self.pair_features):
+            raise ValueError(f"pair_features {' and '.join(OVERLAPS)} compare the same tokens: name one of them.")
         if "gated" in self.pair_features and self.projection_size is not None:
             raise ValueError("pair_features 'gated' reads each head's part of a vector, which a projection mixes.")
 

@@ -836,7 +836,7 @@ class DSAForSequenceClassification(DSAPreTrainedModel):
         if self.pair_features is None or self.pair_features.overlap is None:
             return None
         if input_ids is None:
-            raise ValueError("pair_features 'overlap' compares tokens: give input_ids, and not inputs_embeds.")
+            raise ValueError("An overlap in pair_features compares tokens: give input_ids, and not inputs_embeds.")
         masks = sentence_masks(self.config, input_ids, attention_mask, token_type_ids)  # (batch, 2, tokens)
         words = self.get_input_embeddings().__call__  # no module, which accelerate's hooks would move to a device
         found: Tensor = self.pair_features.overlap(input_ids, *masks.unbind(1), words, self.config.vocab_size)

@@ -4,6 +4,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from .config_fields_dsa import OVERLAPS
 from .configuration_dsa import DSAConfig
 from .overlap_dsa import TokenOverlap
 from .pooled_dsa import at_least_float32
@@ -39,7 +40,10 @@ class PairFeatures(nn.Module):
         if "gated" in self.names:
             heads = config.num_attention_heads
             self.gates = GatedEncoder(heads, config.sentence_embedding_size // heads, config.gated_size)
-        self.overlap = TokenOverlap(config.embedding_size) if "overlap" in self.names else None
+        self.overlap: TokenOverlap | None = None
+        if config.compares_tokens:
+            counted = config.vocab_size if "idf_overlap" in self.names else None
+            self.overlap = TokenOverlap(config.embedding_size, counted)
 
     def forward(self, first: Tensor, second: Tensor, overlap: Tensor | None = None) -> Tensor:
         """Lay the features side by side.
@@ -68,7 +72,7 @@ class PairFeatures(nn.Module):
         if self.gates is not None and name == "gated":
             factors: Tensor = self.gates(first, second)
             return factors
-        if overlap is not None and name == "overlap":
+        if overlap is not None and name in OVERLAPS:
             return overlap.to(first.dtype)
         # What keeps the cosine of an empty text from 0 / 0 is 0 in half precision.
         exact = at_least_float32(first), at_least_float32(second)

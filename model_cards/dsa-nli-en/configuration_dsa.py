@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from transformers.utils import logging
 
 from .compatibility_dsa import strict
-from .config_fields_dsa import DSAConfigFields, field_help
+from .config_fields_dsa import OVERLAPS, DSAConfigFields, field_help
 from .overlap_dsa import TokenOverlap
 from .systems_dsa import Encoder, Pooling
 
@@ -90,9 +90,14 @@ class DSAConfig(DSAConfigFields):
         sizes = {
             "cosine": 1 + self.compared_heads,
             "gated": self.num_attention_heads * self.gated_size,
-            "overlap": TokenOverlap.size,
+            **dict.fromkeys(OVERLAPS, TokenOverlap.size),
         }
         return sum(sizes.get(name, size) for name in self.pair_features)
+
+    @property
+    def compares_tokens(self) -> bool:
+        """Whether the classifier sees which tokens two texts share, and not their vectors alone."""
+        return self.sentences_per_example == 2 and not set(OVERLAPS).isdisjoint(self.pair_features)
 
     @property
     def compared_heads(self) -> int:

@@ -37,22 +37,39 @@ class TokenOverlap(nn.Module):
     With A and B the sets of tokens of a pair's first and second text, and the weight w_t = softplus(v . e_t + c) of
     token t from its word vector e_t, these are five numbers: the shares w(A & B) / w(A) and w(A & B) / w(B), the cosine
     w^2(A & B) / sqrt(w^2(A) w^2(B)), and of the distinct pairs of neighbouring tokens of A the share that B has, and
-    the reverse. An empty text gives 0. At first all tokens weigh the same.
+    the reverse. An empty text gives 0. At first all tokens weigh the same, or as much as their inverse document
+    frequency in the training texts, by which w_t is multiplied.
     """
 
     size = 5
 
-    def __init__(self, in_size: int) -> None:
-        """Of tokens with word vectors of width `in_size` [d_0]."""
+    def __init__(self, in_size: int, vocab_size: int | None = None) -> None:
+        """Of tokens with word vectors of width `in_size` [d_0], and of a table of `vocab_size` rows whose documents
+        were counted, or None.
+        """
         super().__init__()
         # Not a layer: transformers initialises no module that has neither parameters nor buffers of its own.
         self.score = nn.Parameter(torch.zeros(in_size))  # v
         self.bias = nn.Parameter(torch.zeros(1))  # c
+        self.idf: Tensor | None
+        self.register_buffer("idf", None if vocab_size is None else torch.ones(vocab_size))
 
     def init_own_weights(self) -> None:
         """At first all tokens weigh the same."""
         init.zeros_(self.score)
         init.zeros_(self.bias)
+        if self.idf is not None:
+            init.ones_(self.idf)
+
+    def count_documents(self, frequencies: Tensor, documents: int) -> None:
+        """Weigh tokens by idf_t = 1 + ln((1 + n) / (1 + f_t)), as scikit-learn does.
+
+        Args:
+            frequencies: In how many documents each token of the table stands [f_t]. (vocab_size,)
+            documents: How many there are [n].
+        """
+        assert self.idf is not None
+        self.idf.copy_(1 + ((1 + documents) / (1 + frequencies.to(self.idf))).log())
 
     def forward(
         self, input_ids: Tensor, first: Tensor, second: Tensor, words: Callable[[Tensor], Tensor], vocab_size: int
@@ -100,13 +117,14 @@ class TokenOverlap(nn.Module):
     def _weights(self, ids: Tensor, words: Callable[[Tensor], Tensor]) -> Tensor:
         """What tokens weigh, in float32 or more. (keys,) -> (keys,)"""
         if torch.compiler.is_compiling():
-            return self._weigh(words(ids))
+            return self._weigh(ids, words)
         distinct, index = ids.unique(return_inverse=True)
-        return self._weigh(words(distinct))[index]
+        return self._weigh(distinct, words)[index]
 
-    def _weigh(self, vectors: Tensor) -> Tensor:
-        """(tokens, d_0) -> (tokens,)"""
-        return F.softplus((at_least_float32(vectors) * self.score).sum(1) + self.bias)
+    def _weigh(self, ids: Tensor, words: Callable[[Tensor], Tensor]) -> Tensor:
+        """(tokens,) -> (tokens,)"""
+        learnt = F.softplus((at_least_float32(words(ids)) * self.score).sum(1) + self.bias)
+        return learnt if self.idf is None else learnt * self.idf[ids]
 
 
 def _distinct(text: Tensor, key: Tensor, keys: int) -> _Distinct:

@@ -90,10 +90,10 @@ def check_model(model: PreTrainedModel) -> None:
         raise ValueError(
             f"{model.name_or_path} gives no classes, so there is no decision to explain: give a classifier."
         )
-    if config.sentences_per_example == 2 and "overlap" in config.pair_features:
+    if config.compares_tokens:
         raise ValueError(
-            f"{model.name_or_path} also compares which tokens two texts share (pair_features 'overlap'), and gradients "
-            "are of word vectors alone: measure a model without it."
+            f"{model.name_or_path} also compares which tokens two texts share (pair_features), and gradients "
+            "are of word vectors alone: measure a model without an overlap."
         )
     if not POOLINGS[config.pooling].has_attention:
         raise ValueError(f"Pooling '{config.pooling}' has no attention over the tokens to measure.")

@@ -80,8 +80,8 @@ def export_onnx(
             f"An ONNX file cannot hold pooling '{config.pooling}', which takes as many steps as the longest sentence "
             "has tokens."
         )
-    if isinstance(getattr(getattr(model, "pair_features", None), "overlap", None), nn.Module):
-        raise ValueError("An ONNX file cannot hold pair_features 'overlap', which sorts and searches tokens.")
+    if hasattr(model, "pair_features") and config.compares_tokens:
+        raise ValueError("An ONNX file cannot hold the pair_features of an overlap, which sort and search tokens.")
     size = sum(weight.numel() * 4 for weight in model.parameters())
     if size > LARGEST_FILE:
         raise ValueError(f"The model has {size / 1e9:.1f} GB of weights; an ONNX file holds 2 GB: use fewer words.")

@@ -8,6 +8,7 @@ from typing import Any
 
 import evaluate
 import numpy as np
+import torch
 from accelerate import Accelerator
 from datasets import Dataset
 
@@ -94,6 +95,10 @@ def _prepare(
         examples = tokenize_data(
             task, data, tokenizer, model.config.max_sentence_tokens, is_main, shares, arguments.model_name_or_path
         )
+    overlap = None if model.pair_features is None else model.pair_features.overlap
+    if overlap is not None and overlap.idf is not None and has_fresh_head(task, arguments):
+        frequencies, documents = examples.splits["train"].document_frequencies(model.config.vocab_size)
+        overlap.count_documents(torch.from_numpy(frequencies), documents)
     logger.info(truncation_sentence(examples, model.config.max_sentence_tokens))
     vectors = vectors_path(task, arguments)
     chosen_by = data.splits[data.validation[0]]

@@ -64,6 +64,14 @@ class TokenizedTexts:
         example = {"input_ids": np.concatenate(ids), "token_type_ids": np.concatenate(types)}  # (tokens,), (tokens,)
         return {**example, "attention_mask": np.ones_like(example["input_ids"])}
 
+    def document_frequencies(self, texts: Indices, vocab_size: int) -> NDArray[np.int64]:
+        """In how many of these texts each token of a vocabulary stands. (texts,) -> (vocab_size,)"""
+        frequencies = np.zeros(vocab_size, np.int64)
+        for text in texts:
+            start = self.ends[text] - self.lengths[text]
+            frequencies[np.unique(self.ids[start : start + self.kept[text]])] += 1
+        return frequencies
+
     def padded(self, columns: Sequence[Indices], pad_token_id: int) -> dict[str, NDArray[np.int64]]:
         """The examples of these texts in one array each, padded on the right, without a loop over examples or tokens.
 
@@ -146,6 +154,14 @@ class TokenizedExamples(Sequence[Example]):
         """The same examples, those of a group (examples,) next to each other, the group of the first example first."""
         _, first, of_example = np.unique(groups, return_index=True, return_inverse=True)
         return self._chosen(first[of_example].argsort(kind="stable"))
+
+    def document_frequencies(self, vocab_size: int) -> tuple[NDArray[np.int64], int]:
+        """In how many of their distinct texts each token of a vocabulary stands (vocab_size,), and how many there are.
+
+        A token stands in a text as far as the examples hold it.
+        """
+        texts = np.unique(np.concatenate(self.texts))
+        return self.tokenized.document_frequencies(texts, vocab_size), len(texts)
 
     def _chosen(self, indices: Indices | slice) -> "TokenizedExamples":
         shares = None if self.shares is None else self.shares.chosen(indices)

@@ -84,12 +84,16 @@ def test_sentence_embedding_size_is_heads_times_head_size(heads: int, size: int,
         (
             {"pair_features": ["first", "cosinus"]},
             "pair_features must be some of first, second, difference, signed_difference, product, cosine, gated, "
-            "overlap, got 'cosinus'.",
+            "overlap, idf_overlap, got 'cosinus'.",
         ),
         (
             {"pair_features": []},
             "pair_features must be some of first, second, difference, signed_difference, product, cosine, gated, "
-            "overlap, got none.",
+            "overlap, idf_overlap, got none.",
+        ),
+        (
+            {"pair_features": ["overlap", "idf_overlap"]},
+            "pair_features overlap and idf_overlap compare the same tokens: name one of them.",
         ),
         (
             {"pair_features": ["gated"], "projection_size": 5},

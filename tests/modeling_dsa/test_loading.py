@@ -39,7 +39,7 @@ SYSTEMS: dict[str, dict[str, Any]] = {
     **SYSTEM_CASES,
     **PROJECTION_CASES,
     "variational, samples": {"pooling": "variational", "num_prediction_samples": 4, "num_training_samples": 3},
-    "overlap and cosine": {"pair_features": ["first", "overlap", "cosine"]},
+    "overlap and cosine": {"pair_features": ["first", "idf_overlap", "cosine"]},
 }
 all_systems = pytest.mark.parametrize("changes", SYSTEMS.values(), ids=SYSTEMS.keys())
 

@@ -7,6 +7,7 @@ import reference
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.feature_extraction.text import TfidfVectorizer
 from small_models import EXAMPLE_PAIRS, SEP, join_pair, pad_rows, randomize, small_config
 
 from modeling_dsa import DSAForNLI
@@ -18,11 +19,15 @@ CHANGES = {"pair_features": ["overlap"], "max_sentence_tokens": 7, "sentences_pe
 
 
 @settings(max_examples=60, deadline=None)
-@given(pairs=PAIRS, left=st.integers(0, 3), right=st.integers(0, 3))
+@given(
+    pairs=PAIRS, left=st.integers(0, 3), right=st.integers(0, 3), feature=st.sampled_from(["overlap", "idf_overlap"])
+)
 def test_overlap_is_that_of_the_tokens_that_are_read(
-    pairs: list[tuple[list[int], list[int]]], left: int, right: int
+    pairs: list[tuple[list[int], list[int]]], left: int, right: int, feature: str
 ) -> None:
-    model = randomize(DSAForNLI(small_config(**CHANGES))).double().eval()
+    model = randomize(DSAForNLI(small_config(**CHANGES | {"pair_features": [feature]}))).double().eval()
+    if feature == "idf_overlap":
+        model.pair_features.overlap.count_documents(torch.arange(model.config.vocab_size), model.config.vocab_size)
     ids, mask = pad_rows([join_pair(*pair) for pair in pairs], left=left, right=right)
     found = model._overlap(ids, mask, None)
     weights = reference.read_weights(model)
@@ -47,14 +52,28 @@ def test_weights_of_words_are_learnt() -> None:
     assert share.tolist() == pytest.approx([1 / 4, 1 / 2])
 
 
+def test_tokens_of_few_documents_weigh_more_as_in_scikit_learn() -> None:
+    model = DSAForNLI(small_config(**CHANGES | {"pair_features": ["idf_overlap"]})).eval()
+    documents = ["a b", "a b c", "a"]
+    words = TfidfVectorizer(token_pattern=r"\w").fit(documents)
+    frequencies = torch.zeros(model.config.vocab_size)
+    frequencies[5:8] = torch.tensor([3.0, 2.0, 1.0])
+    model.pair_features.overlap.count_documents(frequencies, len(documents))
+    assert model.pair_features.overlap.idf[5:8].tolist() == pytest.approx(words.idf_.tolist())
+    ids, mask = pad_rows([join_pair([5, 6, 7], [7])])
+    assert float(model._overlap(ids, mask, None)[0, 0]) == pytest.approx(words.idf_[2] / words.idf_.sum())
+
+
 def test_word_vectors_without_tokens_are_refused() -> None:
     model = DSAForNLI(small_config(**CHANGES)).eval()
-    with pytest.raises(ValueError, match="'overlap' compares tokens: give input_ids, and not inputs_embeds"):
+    with pytest.raises(
+        ValueError, match="An overlap in pair_features compares tokens: give input_ids, and not inputs_embeds"
+    ):
         model(inputs_embeds=torch.zeros(1, 3, 6), token_type_ids=torch.tensor([[0, 0, 1]]))
 
 
 def test_an_onnx_file_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="cannot hold pair_features 'overlap'"):
+    with pytest.raises(ValueError, match="cannot hold the pair_features of an overlap"):
         export_onnx(DSAForNLI(small_config(**CHANGES)), tmp_path)
     assert not list(tmp_path.iterdir())
 

@@ -96,6 +96,22 @@ def test_results_have_all_figures_of_the_saved_model(finished: tuple[Path, str])
     assert written["fnc_max"] == 3 * 12 + 0.25 * (len(stances) - 36)
 
 
+def test_inverse_document_frequencies_are_of_the_first_training(files: dict[str, Any], tmp_path: Path) -> None:
+    short = {"max_train_steps": 1, "report_to": "none"}
+    options = QUICK | files | short | {"pair_features": ["first", "idf_overlap"], "output_dir": tmp_path / "first"}
+    assert run_stance(options) == 0
+    further = short | {"model_name_or_path": tmp_path / "first", "max_train_samples": 64, "data_dir": files["data_dir"]}
+    assert run_stance(further | {"output_dir": tmp_path / "further"}) == 0
+    idf, kept = (
+        load_file(tmp_path / name / "model.safetensors")["pair_features.overlap.idf"] for name in ("first", "further")
+    )
+    assert torch.equal(idf, kept)
+    documents = float((idf[0] - 1).exp()) - 1  # no text holds padding
+    frequencies = (1 + documents) / (idf - 1).exp() - 1
+    torch.testing.assert_close(frequencies, frequencies.round(), rtol=0, atol=1e-3)
+    assert 1 <= frequencies.max() <= round(documents, 3)
+
+
 def test_results_say_what_was_run(finished: tuple[Path, str]) -> None:
     folder, _ = finished
     results = read_results(folder)

@@ -527,8 +527,8 @@ def classify(
         }
         if "gated" in config.pair_features:
             of_pair["gated"] = gated_encoder(weights, config.num_attention_heads, p, h)
-        if "overlap" in config.pair_features:
-            of_pair["overlap"] = overlap(weights, *(side[: config.max_sentence_tokens] for side in ids)).to(p)
+        for name in {"overlap", "idf_overlap"}.intersection(config.pair_features):
+            of_pair[name] = overlap(weights, *(side[: config.max_sentence_tokens] for side in ids)).to(p)
         features = torch.cat([of_pair[name] for name in config.pair_features])
     count = len(config.classifier_hidden_sizes)
     for layer in range(count):
@@ -565,7 +565,10 @@ def overlap(weights: Weights, first: Sequence[int], second: Sequence[int]) -> Te
     table, v, c = (
         weights[name] for name in ("embed_tokens.weight", "pair_features.overlap.score", "pair_features.overlap.bias")
     )
-    weigh = {token: math.log1p(math.exp(float(table[token] @ v + c))) for token in {*first, *second}}
+    idf = weights.get("pair_features.overlap.idf", torch.ones(len(table)))
+    weigh = {
+        token: float(idf[token]) * math.log1p(math.exp(float(table[token] @ v + c))) for token in {*first, *second}
+    }
     a, b = set(first), set(second)
     pairs_a, pairs_b = set(itertools.pairwise(first)), set(itertools.pairwise(second))
     common, squares = (sum(weigh[token] ** power for token in a & b) for power in (1, 2))

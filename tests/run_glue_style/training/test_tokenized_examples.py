@@ -1,5 +1,6 @@
 """Examples that are put together from distinct texts: the tokenizer's own, to the last id."""
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -38,6 +39,23 @@ def make(
         name: TokenizedExamples(tokenized, [texts.indices[name][column] for column in columns], split["label"][:])
         for name, split in data.items()
     }
+
+
+@pytest.mark.parametrize("max_tokens", [None, 2])
+def test_document_frequencies_are_of_distinct_texts_and_of_what_examples_hold(
+    data: dict[str, Dataset], max_tokens: int | None
+) -> None:
+    tokenizer = small_tokenizer()
+    texts = {text for column in COLUMNS for text in data["train"][column]}
+    expected = Counter(
+        token
+        for text in texts
+        for ids in [tokenizer(text, add_special_tokens=False)["input_ids"]]
+        for token in set(ids if tokenizer.sep_token_id in ids or tokenizer.pad_token_id in ids else ids[:max_tokens])
+    )
+    found, documents = make(data, max_tokens=max_tokens)["train"].document_frequencies(len(tokenizer))
+    assert documents == len(texts)
+    assert found.tolist() == [expected[token] for token in range(len(tokenizer))]
 
 
 def as_lists(example: dict[str, Any]) -> dict[str, Any]:
