@@ -174,7 +174,8 @@ class DSAConfigFields(PreTrainedConfig):
         '(p - h), "cosine" (of p and h as a whole and, with several heads and no projection, of each head\'s part of '
         'them), "gated" (a gated encoder: the product of two linear maps, of each head\'s part of p and of h), '
         '"overlap" (how much of each text stands in the other: the five numbers of `overlap_dsa.TokenOverlap`) or '
-        '"idf_overlap" (the same, tokens of few training texts weighing more).',
+        '"idf_overlap" (the same, tokens weighing more that stand in few of the texts which the training scripts '
+        "count).",
     )
     gated_size: int = config_field(600, 'Width of the feature "gated" for each head.', COUNT)
     classifier_hidden_sizes: list[int] | tuple[int, ...] = config_field(

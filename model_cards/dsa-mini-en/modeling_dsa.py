@@ -693,6 +693,13 @@ class DSAForSequenceClassification(DSAPreTrainedModel):
         self.post_init()
         self.apply_freezing()
 
+    def resize_token_embeddings(self, *args: Any, **kwargs: Any) -> nn.Embedding:
+        """As in transformers."""
+        table: nn.Embedding = super().resize_token_embeddings(*args, **kwargs)
+        if self.pair_features is not None and self.pair_features.overlap is not None:
+            self.pair_features.overlap.resize(table.num_embeddings)
+        return table
+
     @can_return_tuple
     def forward(
         self,

@@ -71,6 +71,12 @@ class TokenOverlap(nn.Module):
         assert self.idf is not None
         self.idf.copy_(1 + ((1 + documents) / (1 + frequencies.to(self.idf))).log())
 
+    def resize(self, vocab_size: int) -> None:
+        """Follow the word table to `vocab_size` rows; a new token is as rare as the rarest."""
+        if self.idf is not None:
+            new = self.idf.max().expand(max(0, vocab_size - len(self.idf)))
+            self.idf = torch.cat([self.idf[:vocab_size], new])
+
     def forward(
         self, input_ids: Tensor, first: Tensor, second: Tensor, words: Callable[[Tensor], Tensor], vocab_size: int
     ) -> Tensor:

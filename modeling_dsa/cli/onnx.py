@@ -24,7 +24,7 @@ def add_parser(commands: "argparse._SubParsersAction[Any]") -> None:
         help="Keep the tables in a file of their own beside each, which processes on one machine share in memory; "
         "not for the page of dsa widget.",
     )
-    parser.add_argument("--overwrite", action="store_true", help="Replace the ONNX files that are there.")
+    parser.add_argument("--overwrite", action="store_true", help="Replace the ONNX files that are there, all of them.")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -40,11 +40,14 @@ def run(arguments: argparse.Namespace) -> int:
     if not folder.is_dir():
         raise ValueError(f"{folder} is no folder here: download the model first (hf download), or save it.")
     output = folder / "onnx"
-    old = sorted(output.glob("*.onnx"))
+    old = sorted(output.glob("*.onnx*"))
     if old and not arguments.overwrite:
         raise ValueError(f"{old[0]} is there already: give --overwrite to replace it.")
     model = load_model(folder)
     logging.getLogger("torch.onnx").setLevel(logging.ERROR)  # it misses a torchvision that nobody needs here
     for path in export_onnx(model, output, quantize=arguments.int8, memory_mapped=arguments.memory_mapped):
         logger.info(f"Wrote {path}: {path.stat().st_size / 1e6:.1f} MB.")
+    for path in old:
+        if not path.exists():
+            logger.info(f"Removed {path}, which was of the earlier export.")
     return 0

@@ -7,7 +7,7 @@ are enough.
 import json
 import os
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
@@ -113,12 +113,25 @@ class OnnxModel:
             model._check_weights(Path(name))
             return model
         from huggingface_hub import hf_hub_download
-        from huggingface_hub.errors import EntryNotFoundError
+        from huggingface_hub.errors import EntryNotFoundError, LocalEntryNotFoundError
 
         files = [hf_hub_download(str(name), path, revision=revision) for path in (inside, "tokenizer.json")]
-        with suppress(EntryNotFoundError):
+        unreachable = None
+        try:
             hf_hub_download(str(name), data_file(inside), revision=revision)
-        return cls(files[0], files[1], threads=threads)
+        except LocalEntryNotFoundError as error:
+            unreachable = error
+        except EntryNotFoundError:  # the file is complete
+            pass
+        try:
+            return cls(files[0], files[1], threads=threads)
+        except ValueError:
+            if unreachable is None:
+                raise
+            raise OSError(
+                f"{name} cannot be loaded: {data_file(inside)}, which may hold its tables, is not in the cache, and "
+                "the Hub cannot be reached. Try again where it can."
+            ) from unreachable
 
     def _check_weights(self, folder: Path) -> None:
         """Refuse a file that an earlier training of the folder's model has left."""
@@ -130,9 +143,10 @@ class OnnxModel:
             found = weights_hash(*(opened.enter_context(path.open("rb")) for path in paths))
         if found != self.about["weights_sha256"]:
             int8 = " --int8" if (folder / FOLDER / QUANTIZED_FILE).is_file() else ""
+            mapped = " --memory_mapped" if (folder / FOLDER / data_file(FILE)).is_file() else ""
             raise ValueError(
                 f"The ONNX file in {folder} was made from other weights than {paths[0]}: make it again by "
-                f"`dsa onnx {folder} --overwrite{int8}`."
+                f"`dsa onnx {folder} --overwrite{int8}{mapped}`."
             )
 
     @property

@@ -34,6 +34,8 @@ from tqdm.auto import tqdm
 
 from modeling_dsa.files.unpacking import GzipReader, check_unpacked
 
+from .special_tokens import SPECIAL_TOKENS
+
 logger = logging.getLogger(__name__)
 
 _CHUNK = 1 << 18  # bytes read at once (larger ones leave the processor's cache), and the longest row of a text file
@@ -177,8 +179,9 @@ def _read(name: str, chunks: Iterator[bytes], words: Collection[str] | None, max
         )
     if not kept.words and words is not None:
         example = next(filter(str.isalpha, words), next(iter(words)))  # rather than a special token or a piece
+        count = len(set(words) - set(SPECIAL_TOKENS))
         raise ValueError(
-            f"{name} has none of the {len(words):,} wanted words, such as {example!r}: "
+            f"{name} has none of the {count:,} wanted words, such as {example!r}: "
             "check its language and whether its words are lower-cased."
         )
     if not kept.words:

@@ -6,7 +6,7 @@ from concurrent.futures import Future
 from pathlib import Path
 
 from huggingface_hub import CommitInfo, HfApi
-from huggingface_hub.errors import HfHubHTTPError, HTTPError  # type: ignore[attr-defined]  # see modeling_dsa.hub.publishing
+from huggingface_hub.errors import HfHubHTTPError, HTTPError, OfflineModeIsEnabled  # type: ignore[attr-defined]  # see modeling_dsa.hub.publishing
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from modeling_dsa.files.messages import one_line
@@ -33,6 +33,11 @@ class HubRun:
         self._running: Future[CommitInfo] | None = None
         try:
             self.repo_id = open_repository(self.repo_id, private=self.private, revision=self.revision)
+        except OfflineModeIsEnabled as error:
+            raise ValueError(
+                f"The model cannot be pushed to {self.repo_id}: HF_HUB_OFFLINE is set. Unset it, or leave "
+                "--push_to_hub out."
+            ) from error
         except (HTTPError, OSError) as error:
             if isinstance(error, HfHubHTTPError) and error.response.status_code < 500:
                 raise ValueError(

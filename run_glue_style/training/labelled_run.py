@@ -12,7 +12,7 @@ import torch
 from accelerate import Accelerator
 from datasets import Dataset
 
-from modeling_dsa import DSAConfig
+from modeling_dsa import DSAConfig, DSAForSequenceClassification
 from modeling_dsa.poolings_dsa import POOLINGS
 from run_glue_style.tasks.class_shares import class_shares
 from run_glue_style.tasks.metrics import MeanOfExamples
@@ -37,10 +37,13 @@ from .objective import (
 from .recipe import ModelArguments, RunArguments, TrainingRecipe, require_no_classes
 from .results import summary
 from .run import PreparedRun, Reporter, train_and_evaluate
+from .tokenized_examples import TokenizedExamples
+from .training_batches import PaddingCollator, model_inputs
 
 logger = logging.getLogger(__name__)
 
 _DRAWN_EXAMPLES = 3
+_TRIED_EXAMPLES = 64
 
 
 def train_task(
@@ -84,19 +87,21 @@ def _prepare(
     with accelerator.main_process_first():
         data = load_data(task, run.max_train_samples)
         model, tokenizer = make_model(task, arguments, overrides, data.texts, run.seed, is_main)
+    is_fresh = has_fresh_head(arguments.model_name_or_path, model.config)
     if isinstance(objective, Classification) and model.config.num_training_samples > 1:
         _refuse_several_samples(model.config, objective, balance_classes)
     if isinstance(objective, Regression):
         labels = np.asarray(data.splits["train"]["label"][:])  # (examples,)
         objective = replace(objective, center=float(labels.mean()), scale=float(labels.std()) or 1.0)
-        objective.start(model, has_fresh_head(task, arguments))
     shares = class_shares(data.splits["train"], len(task.label_names)) if balance_classes else None
     with accelerator.local_main_process_first():  # the others of its machine find the file
         examples = tokenize_data(
             task, data, tokenizer, model.config.max_sentence_tokens, is_main, shares, arguments.model_name_or_path
         )
+    if isinstance(objective, Regression):
+        objective.start(model, is_fresh or _gives_other_numbers(model, examples.splits["train"]))
     overlap = None if model.pair_features is None else model.pair_features.overlap
-    if overlap is not None and overlap.idf is not None and has_fresh_head(task, arguments):
+    if overlap is not None and overlap.idf is not None and is_fresh:
         frequencies, documents = examples.splits["train"].document_frequencies(model.config.vocab_size)
         overlap.count_documents(torch.from_numpy(frequencies), documents)
     logger.info(truncation_sentence(examples, model.config.max_sentence_tokens))
@@ -136,6 +141,21 @@ def _prepare(
         summary=partial(summary, task),
         groups=examples.groups,
     )
+
+
+@torch.no_grad()
+def _gives_other_numbers(model: DSAForSequenceClassification, examples: TokenizedExamples) -> bool:
+    """Whether the mean of what a saved head says of some examples lies beyond all their labels; it is told."""
+    batch = PaddingCollator(model.config.pad_token_id or 0)(examples[:_TRIED_EXAMPLES])
+    mean = float(model.eval()(**model_inputs(batch)).logits.mean())
+    lowest, highest = float(examples.labels.min()), float(examples.labels.max())
+    if lowest <= mean <= highest:
+        return False
+    logger.info(
+        f"The saved model gives these texts {mean:g} on average, and their labels are {lowest:g} to {highest:g}: the "
+        "last layer of its head starts anew."
+    )
+    return True
 
 
 def _refuse_several_samples(config: DSAConfig, objective: Classification, balance_classes: bool) -> None:

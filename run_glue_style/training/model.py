@@ -34,6 +34,13 @@ from .recipe import ModelArguments, RunArguments, TrainingRecipe
 
 logger = logging.getLogger(__name__)
 
+# Fields of a config that say what a head reads and which weights it has.
+_OF_THE_HEAD = (
+    *("sentences_per_example", "problem_type"),
+    *("classifier_hidden_sizes", "classifier_batch_norm", "classifier_highway"),
+)
+_OF_A_PAIR = ("pair_features", "gated_size")
+
 
 def check_model_arguments(task: Task, arguments: ModelArguments, recipe: TrainingRecipe) -> None:
     """Refuse what cannot be trained, before anything is read.
@@ -257,15 +264,25 @@ def refuse_other_encoder(
         )
 
 
-def has_fresh_head(task: Task, arguments: ModelArguments) -> bool:
-    """Whether the head is drawn: there is no saved model, or it is for other labels or another number of sentences."""
-    if arguments.model_name_or_path is None:
+def has_fresh_head(start: str | None, config: DSAConfig) -> bool:
+    """Whether the head is drawn: there is no saved model, or its head has other labels, reads something else or has
+    other layers.
+
+    Args:
+        start: The saved model.
+        config: That of the model that is trained.
+    """
+    if start is None:
         return True
-    stored, wanted = DSAConfig.from_pretrained(arguments.model_name_or_path), _labels(task)
-    has_other_labels = sorted(stored.class_names) != sorted(wanted["id2label"].values())
-    return has_other_labels or any(
-        getattr(stored, name) != wanted[name] for name in ("sentences_per_example", "problem_type")
-    )
+    stored = DSAConfig.from_pretrained(start)
+    if sorted(stored.class_names) != sorted(config.class_names):
+        return True
+    names = [*_OF_THE_HEAD, *(_OF_A_PAIR if config.sentences_per_example == 2 else ())]
+    return any(_plain(getattr(stored, name)) != _plain(getattr(config, name)) for name in names)
+
+
+def _plain(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value
 
 
 def _encoder_shapes(config: DSAConfig) -> dict[str, torch.Size]:
@@ -279,14 +296,16 @@ def _saved_model(task: Task, arguments: ModelArguments, config: DSAConfig, seed:
     assert start is not None
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)  # for a head that the model does not have
-        if not has_fresh_head(task, arguments):
+        if not has_fresh_head(start, config):
             saved: DSAForSequenceClassification = task.model_class.from_pretrained(start, config=config)
             stored = DSAConfig.from_pretrained(start).class_names
             _reorder_classes(saved, [stored.index(name) for name in config.class_names])
             return saved
         model = task.model_class(config)
     config.architectures = [task.model_class.__name__]  # records tell by it what was trained
-    logger.info(f"The encoder is that of {start}; the head is a new one, for other labels.")
+    logger.info(
+        f"The encoder is that of {start}; the head is a new one, as its own is for other labels, features or layers."
+    )
     model.dsa.load_state_dict(DSAModel.from_pretrained(start, config=config).state_dict())
     return model
 

@@ -1084,13 +1084,18 @@ def test_training_moves_all_but_a_frozen_table(
     assert still == ({"dsa.embed_tokens.weight"} if freeze else set())
 
 
-def test_a_resized_table_keeps_its_tokens() -> None:
-    model = DSAForNLI(small_config(sentences_per_example=2)).eval()
+@pytest.mark.parametrize("feature", ["product", "idf_overlap"])
+def test_a_resized_table_keeps_its_tokens(feature: str, tmp_path: Path) -> None:
+    model = DSAForNLI(small_config(sentences_per_example=2, pair_features=["first", feature])).eval()
+    if feature == "idf_overlap":
+        model.pair_features.overlap.count_documents(torch.arange(VOCABULARY), VOCABULARY)
     batch = batch_of_pairs(EXAMPLE_PAIRS)
     logits = model(**batch).logits
     model.resize_token_embeddings(VOCABULARY + 8)
     assert torch.equal(model(**batch).logits, logits)
     assert torch.isfinite(model(torch.tensor([[VOCABULARY + 7]])).logits).all()
+    model.save_pretrained(tmp_path)
+    assert torch.equal(DSAForNLI.from_pretrained(tmp_path).eval()(**batch).logits, logits)
 
 
 @pytest.mark.parametrize("encoder", ["none", "dense_cnn"])

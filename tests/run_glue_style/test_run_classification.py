@@ -151,7 +151,7 @@ def test_numbers_are_learnt_by_a_new_head_on_a_saved_encoder(regression: tuple[P
     assert scores["pearson"] > 0.5
     assert scores["mean_absolute_error"] < scores["constant_absolute_error"]
     assert "Regression: column 'score' holds numbers from 1.25 to 4.25." in logged
-    assert "the head is a new one, for other labels" in logged
+    assert "the head is a new one, as its own is for other labels" in logged
     model = AutoModelForSequenceClassification.from_pretrained(output)
     assert results["model"]["architectures"] == ["DSAForSequenceClassification"]
     assert results["trained_parameters"] == sum(weight.numel() for weight in model.classifier.parameters())
@@ -170,6 +170,40 @@ def test_saved_regression_gives_the_same_numbers(regression: tuple[Path, str], f
     errors = [abs(found["score"] - label) for found, label in zip(predicted, data["label"], strict=True)]
     expected = read_results(output)["metrics"]["validation"]["mean_absolute_error"]
     assert np.mean(errors) == pytest.approx(expected, abs=1e-4)
+
+
+@pytest.mark.parametrize(("factor", "starts_anew"), [(1, False), (1000, True)])
+def test_a_saved_regression_goes_on_unless_its_numbers_are_others(
+    factor: int,
+    starts_anew: bool,
+    regression: tuple[Path, str],
+    folder: Path,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    rows = [json.loads(line) for line in (folder / "train.jsonl").read_text("utf-8").splitlines()]
+    lines = [json.dumps(row | {"score": factor * row["score"]}) for row in rows]
+    (tmp_path / "train.jsonl").write_text("\n".join(lines) + "\n")
+    options = {"train_file": tmp_path / "train.jsonl", "validation_split": 0.2, "model_name_or_path": regression[0]}
+    caplog.set_level("INFO")
+    few = {"max_train_steps": 1, "evaluations_per_epoch": 1, "learning_rate": 1e-6, "report_to": "none", "cpu": True}
+    assert run_classification(options | few | {"output_dir": tmp_path / "run"}) == 0
+    scores = read_results(tmp_path / "run")["metrics"]["validation"]
+    assert any("the last layer of its head starts anew" in message for message in caplog.messages) == starts_anew
+    ratio = scores["mean_absolute_error"] / scores["constant_absolute_error"]
+    assert 0.9 < ratio < 1.1 if starts_anew else ratio < 0.9  # of a model that says the mean label of every example
+
+
+@pytest.mark.parametrize("change", [{"pair_features": ["second", "first"]}, {"classifier_hidden_sizes": [5]}])
+def test_another_head_than_the_saved_one_is_drawn(
+    change: dict[str, Any], finished: Path, folder: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    options = {"train_file": folder / "train.csv", "test_file": folder / "test.csv", "model_name_or_path": finished}
+    caplog.set_level("INFO")
+    few = {"max_train_steps": 1, "evaluations_per_epoch": 1, "validation_split": 0.2, "report_to": "none", "cpu": True}
+    columns = {"text_column": ["ask", "reply"], "label_column": "class"}
+    assert run_classification(options | few | columns | change | {"output_dir": tmp_path / "run"}) == 0
+    assert any("the head is a new one" in message for message in caplog.messages)
 
 
 @pytest.mark.parametrize(("low", "high"), [("1.5", "1e39"), ("1700000000.0", "1700000001.5"), ("1e-320", "2e-320")])

@@ -147,7 +147,9 @@ def test_what_decides_nothing_is_refused() -> None:
     with pytest.raises(ValueError, match="gives no classes"):
         check_model(DSAModel(small_config()))
     overlap = {"pair_features": ["product", "overlap"], "sentences_per_example": 2}
-    with pytest.raises(ValueError, match=r"compares which tokens two texts share .*: measure a model without an overlap"):
+    with pytest.raises(
+        ValueError, match=r"compares which tokens two texts share .*: measure a model without an overlap"
+    ):
         check_model(DSAForSequenceClassification(small_config(**overlap)))
     last = {"pooling": "last", "encoder": "bilstm", "hidden_size": 6, "num_hidden_layers": 1}
     with pytest.raises(ValueError, match="Pooling 'last' has no attention"):

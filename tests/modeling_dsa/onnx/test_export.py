@@ -260,6 +260,9 @@ def test_the_command_writes_into_the_folder(tmp_path: Path, caplog: pytest.LogCa
     torch.testing.assert_close(model.state_dict(), old, rtol=0, atol=0)
     assert main(["onnx", str(tmp_path)]) == 2
     assert "onnx/model.onnx is there already: give --overwrite to replace it." in caplog.text
+    caplog.set_level("INFO")
+    assert main(["onnx", str(tmp_path), "--overwrite"]) == 0
+    assert "onnx/model_quantized.onnx, which was of the earlier export." in caplog.text
 
 
 def test_tables_go_to_a_file_of_their_own_and_back(exported: Saved, tmp_path: Path) -> None:

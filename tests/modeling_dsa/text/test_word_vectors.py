@@ -204,7 +204,7 @@ BROKEN: dict[str, tuple[bytes, list[str] | None, str]] = {
         None,
         r" is no file of word vectors: .*take the \.vec",
     ),
-    "none found": (as_text(ROWS), ["The", "Of"], " has none of the 2 wanted words, such as 'The'"),
+    "none found": (as_text(ROWS), ["The", "Of", "[UNK]"], " has none of the 2 wanted words, such as 'The'"),
     "nameless rows only": (b" 0.5 0.5\n 0.25 1.5\n", None, " has no row with a word"),
     "binary, cut in a row": (
         as_binary(WITHOUT_SPACES)[:-5],

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 import torch
+from huggingface_hub import constants
 from loopback_hub import LoopbackHub
 from safetensors.torch import load_file
 from small_runs import SMALL_SIZES, as_arguments, logged_error, read_results, run_main, small_trainer, write_pair_files
@@ -256,6 +257,12 @@ def test_a_refusal_comes_before_the_training(
 
 
 @pytest.mark.slow
+def test_who_works_offline_is_told_before_the_training(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    with pytest.raises(ValueError, match=r"cannot be pushed to ada/mine: HF_HUB_OFFLINE is set. Unset it, or leave"):
+        HubRun(RunArguments(push_to_hub=True, hub_model_id="ada/mine"))
+
+
 def test_a_stopped_run_goes_on_and_is_pushed_once(hub: LoopbackHub, data: dict[str, Any], tmp_path: Path) -> None:
     hub.add_user("ada", TOKEN)
     process = run_nli(hub, tmp_path, data, hub_model_id="ada/mine", num_train_epochs=60)
