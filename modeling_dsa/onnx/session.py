@@ -7,7 +7,7 @@ are enough.
 import json
 import os
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
@@ -116,22 +116,18 @@ class OnnxModel:
         from huggingface_hub.errors import EntryNotFoundError, LocalEntryNotFoundError
 
         files = [hf_hub_download(str(name), path, revision=revision) for path in (inside, "tokenizer.json")]
-        unreachable = None
-        try:
+        with suppress(ValueError):
+            return cls(files[0], files[1], threads=threads)
+        try:  # its tables may be in a file of their own
             hf_hub_download(str(name), data_file(inside), revision=revision)
         except LocalEntryNotFoundError as error:
-            unreachable = error
-        except EntryNotFoundError:  # the file is complete
-            pass
-        try:
-            return cls(files[0], files[1], threads=threads)
-        except ValueError:
-            if unreachable is None:
-                raise
             raise OSError(
                 f"{name} cannot be loaded: {data_file(inside)}, which may hold its tables, is not in the cache, and "
                 "the Hub cannot be reached. Try again where it can."
-            ) from unreachable
+            ) from error
+        except EntryNotFoundError:
+            pass
+        return cls(files[0], files[1], threads=threads)
 
     def _check_weights(self, folder: Path) -> None:
         """Refuse a file that an earlier training of the folder's model has left."""

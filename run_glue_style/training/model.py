@@ -34,13 +34,6 @@ from .recipe import ModelArguments, RunArguments, TrainingRecipe
 
 logger = logging.getLogger(__name__)
 
-# Fields of a config that say what a head reads and which weights it has.
-_OF_THE_HEAD = (
-    *("sentences_per_example", "problem_type"),
-    *("classifier_hidden_sizes", "classifier_batch_norm", "classifier_highway"),
-)
-_OF_A_PAIR = ("pair_features", "gated_size")
-
 
 def check_model_arguments(task: Task, arguments: ModelArguments, recipe: TrainingRecipe) -> None:
     """Refuse what cannot be trained, before anything is read.
@@ -275,14 +268,18 @@ def has_fresh_head(start: str | None, config: DSAConfig) -> bool:
     if start is None:
         return True
     stored = DSAConfig.from_pretrained(start)
-    if sorted(stored.class_names) != sorted(config.class_names):
-        return True
-    names = [*_OF_THE_HEAD, *(_OF_A_PAIR if config.sentences_per_example == 2 else ())]
-    return any(_plain(getattr(stored, name)) != _plain(getattr(config, name)) for name in names)
+    return (
+        sorted(stored.class_names) != sorted(config.class_names)
+        or any(getattr(stored, name) != getattr(config, name) for name in ("sentences_per_example", "problem_type"))
+        or (config.sentences_per_example == 2 and list(stored.pair_features) != list(config.pair_features))
+        or _head_shapes(stored) != _head_shapes(config)
+    )
 
 
-def _plain(value: Any) -> Any:
-    return list(value) if isinstance(value, tuple) else value
+def _head_shapes(config: DSAConfig) -> dict[str, torch.Size]:
+    with torch.device("meta"):
+        tensors = DSAForSequenceClassification(config).state_dict()
+    return {name: tensor.shape for name, tensor in tensors.items() if not name.startswith("dsa.")}
 
 
 def _encoder_shapes(config: DSAConfig) -> dict[str, torch.Size]:
