@@ -57,16 +57,10 @@ def loaders(made: Path, encoders: Sequence[str]) -> dict[str, str]:
     found = {}
     for folder in encoders_with_onnx(made, encoders):
         for form, quantized in (("ONNX int8", True), ("ONNX", False)):
-            found[f"{folder.name}, {form}"] = (
-                "from modeling_dsa.onnx.session import OnnxModel\n"
-                f"encode = OnnxModel.from_pretrained({str(folder)!r}, quantized={quantized}).encode"
-            )
+            found[f"{folder.name}, {form}"] = _onnx_loader(folder, quantized)
         mapped = shutil.copytree(folder, made / f"mapped-{folder.name}")
         export_onnx(mapped, mapped / "onnx", quantize=True, memory_mapped=True)
-        found[f"{folder.name}, ONNX int8, memory-mapped"] = (
-            "from modeling_dsa.onnx.session import OnnxModel\n"
-            f"encode = OnnxModel.from_pretrained({str(mapped)!r}, quantized=True).encode"
-        )
+        found[f"{folder.name}, ONNX int8, memory-mapped"] = _onnx_loader(mapped, quantized=True)
         found[folder.name] = (
             "from modeling_dsa import SentenceEncoder\n"
             f"encode = SentenceEncoder.from_pretrained({str(folder)!r}, device='cpu').encode"
@@ -82,6 +76,13 @@ def loaders(made: Path, encoders: Sequence[str]) -> dict[str, str]:
             "encode = wordllama.WordLlama.load(cache_dir=folder, disable_download=True).embed"
         )
     return found
+
+
+def _onnx_loader(folder: Path, quantized: bool) -> str:
+    return (
+        "from modeling_dsa.onnx.session import OnnxModel\n"
+        f"encode = OnnxModel.from_pretrained({str(folder)!r}, quantized={quantized}).encode"
+    )
 
 
 def measure(made: Path, encoders: Sequence[str], counts: Mapping[str, int], rounds: int) -> list[dict[str, Any]]:
