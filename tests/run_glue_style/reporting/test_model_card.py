@@ -190,7 +190,7 @@ def test_a_card_shows_all_seeds_and_says_which_one_ships() -> None:
         card_of(shipped, other_seeds=[shipped])
 
 
-@pytest.mark.parametrize("path", ["snli/dsa-multiple-snli", "sst/dsa-single-sst2", "fnc1/vsam-fnc1"])
+@pytest.mark.parametrize("path", ["snli-balanced/dsa-multiple-snli", "sst/dsa-single-sst2", "fnc1/vsam-fnc1"])
 def test_the_search_for_numbers_finds_strange_ones(path: str) -> None:
     results = saved(path)
     config = DSAConfig.from_dict(dict(results["model"]))
@@ -222,7 +222,7 @@ def test_figures_in_the_metadata_are_the_results() -> None:
 @pytest.mark.parametrize(
     ("path", "datasets", "tag"),
     [
-        ("snli/dsa-multiple-snli", ["stanfordnlp/snli"], "natural-language-inference"),
+        ("snli-balanced/dsa-multiple-snli", ["stanfordnlp/snli"], "natural-language-inference"),
         ("sst/dsa-single-sst5", ["stanfordnlp/sst"], "sentiment-analysis"),
         ("fnc1/static-multiple-fnc1", None, "stance-detection"),
     ],
@@ -245,7 +245,7 @@ def test_no_licence_is_claimed_for_weights_that_learnt_from_other_data(path: str
 
 
 def test_a_data_set_of_the_hub_is_named() -> None:
-    results = saved("snli/dsa-multiple-snli") | {"source": "nyu-mll/multi_nli"}
+    results = saved("snli-balanced/dsa-multiple-snli") | {"source": "nyu-mll/multi_nli"}
     results["data"] = {
         name: {"examples": part["examples"], "sha256": "other"} for name, part in results["data"].items()
     }
@@ -343,7 +343,7 @@ def test_known_data_are_what_they_are_called() -> None:
     found = {}
     for known, path in zip(
         KNOWN_DATA,
-        ("snli/dsa-multiple-snli", "sst/dsa-single-sst2", "sst/dsa-single-sst5", "fnc1/vsam-fnc1"),
+        ("snli-balanced/dsa-multiple-snli", "sst/dsa-single-sst2", "sst/dsa-single-sst5", "fnc1/vsam-fnc1"),
         strict=True,
     ):
         found[known.name] = {part["sha256"] for name, part in saved(path)["data"].items() if name != "train"}
@@ -378,7 +378,7 @@ def test_every_finished_card_has_a_command() -> None:
 
 
 def test_the_template_names_only_what_it_is_given() -> None:
-    results = saved("snli/dsa-multiple-snli")
+    results = saved("snli-balanced/dsa-multiple-snli")
     config = DSAConfig.from_dict(dict(results["model"]))
     facts = cards._facts(results, ID, config, kind_of(config, results), ())
     named = meta.find_undeclared_variables(Environment().parse(CARD_TEMPLATE.read_text("utf-8")))
