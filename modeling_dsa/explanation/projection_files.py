@@ -25,14 +25,14 @@ _TEMPLATE = "projection.html"
 
 
 def write_projection(projection: Projection, model: str, path: Path) -> None:
-    """Write weight vectors in the plane, coloured by label, iteration and head, where there are several.
+    """Write vectors in the plane, coloured by label, iteration and head, where there are several.
 
     Args:
         projection: What `project` gives.
         model: What the model is called.
         path: Its extension says what: `.html`, a page that needs nothing else, or `.png`, `.svg` or `.pdf`, a picture.
     """
-    title = f"Weight vectors of {len(projection.points):,} sentences, {model}"
+    title = f"Vectors of {len(projection.points):,} sentences, {model}"
     with replaced_file(path) as beside:
         if path.suffix.lower() == ".html":
             beside.write_text(_page(projection, title), encoding="utf-8", newline="")

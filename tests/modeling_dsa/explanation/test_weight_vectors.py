@@ -106,7 +106,7 @@ def test_a_picture_and_a_page_hold_every_point(tmp_path: Path) -> None:
     write_projection(found, "my <model> of DATA, TITLE", tmp_path / "a.html")
     page = (tmp_path / "a.html").read_text(encoding="utf-8")
     assert page.count("</script>") == 1
-    assert "<title>Weight vectors of 6 sentences, my &lt;model&gt; of DATA, TITLE</title>" in page
+    assert "<title>Vectors of 6 sentences, my &lt;model&gt; of DATA, TITLE</title>" in page
     assert "http" not in page
     data = json.loads(re.findall(r"^const data = (.*);$", page, flags=re.M)[0])
     np.testing.assert_allclose([point[:2] for point in data["points"]], found.points.reshape(-1, 2), atol=1e-4)
