@@ -25,20 +25,24 @@ INITIAL_LOG_STD = -2.0
 
 
 class _Prediction(local):  # other threads may predict with samples; torch.compile cannot read a ContextVar
-    without_samples = False
+    samples: int | None = None  # in place of the model's own `num_prediction_samples`
 
 
 _PREDICTION = _Prediction()
 
 
 @contextmanager
-def without_samples() -> Iterator[None]:
-    """Inside the block predictions come from the prior's mean, also where `num_prediction_samples` says otherwise."""
-    before, _PREDICTION.without_samples = _PREDICTION.without_samples, True
+def prediction_samples(count: int) -> Iterator[None]:
+    """Inside the block this thread's predictions come from so many samples, whatever `num_prediction_samples` says.
+
+    Args:
+        count: 0 for the prior's mean.
+    """
+    before, _PREDICTION.samples = _PREDICTION.samples, count
     try:
         yield
     finally:
-        _PREDICTION.without_samples = before
+        _PREDICTION.samples = before
 
 
 def kl_divergence(mean_q: Tensor, log_std_q: Tensor, mean_p: Tensor, log_std_p: Tensor) -> Tensor:
@@ -167,9 +171,8 @@ class VariationalSelfAttention(PairwisePooling):
         features = self.features(self.pairs(tokens, packing), packing)
         mean, log_std = (at_least_float32(layer(features)) for layer in (self.mean, self.log_std))  # (N or U, latent)
         if not self.training or classes is None:
-            if self.prediction_samples == 0 or _PREDICTION.without_samples:
-                return self._pool(mean[None], tokens, packing)
-            return self._pool(_sample(mean, log_std, self.prediction_samples), tokens, packing)
+            samples = self.prediction_samples if _PREDICTION.samples is None else _PREDICTION.samples
+            return self._pool(_sample(mean, log_std, samples) if samples else mean[None], tokens, packing)
 
         seen = self.posterior_joint(self.features(self.posterior_pairs(tokens, packing), packing))  # (N or U, width)
         classes, sentences, token_index, packing = packing.split_by_class(classes, self.class_vectors.in_features)

@@ -19,8 +19,8 @@ from torch import Tensor, nn
 from transformers import PreTrainedTokenizerBase
 
 from modeling_dsa import DSAConfig, DSAModel
+from modeling_dsa.classifier_dsa import ClassifierLayer
 from modeling_dsa.encoding.encoder import SentenceEncoder
-from modeling_dsa.modeling_dsa import ClassifierLayer
 from modeling_dsa.pair_features_dsa import PairFeatures
 from modeling_dsa.text.building import build_model, vocabulary_from_texts
 

@@ -1,21 +1,20 @@
 """What config, model and model card ask of an encoder's or a pooling's class. `config.encoder` and `.pooling` name it.
 
-To add one, subclass, implement `__init__` and `forward`, and enter the class in `ENCODERS` or `POOLINGS`.
+To add one, subclass, say its `description`, implement `__init__` and `forward`, and enter the class in `ENCODERS` or
+`POOLINGS`.
 """
 
 from typing import ClassVar, Protocol, cast, runtime_checkable
 
-from torch import nn
+from torch import Tensor, nn
 
 from .config_fields_dsa import DSAConfigFields
+from .packing_dsa import Packing
+from .pooled_dsa import Pooled
 
 
 class Encoder(nn.Module):
     """Packed word vectors in, packed encoded tokens out.
-
-    `forward(tokens, packing, output_hidden_states)` takes the word vectors (N, d_0), the [`Packing`] that tells which
-    of them make a sentence (no layer sees across two) and whether to return intermediate hidden states. It returns the
-    encoded tokens (N, d_c) and a list of these states, each (N, its width).
 
     Attributes:
         description: What a token is encoded by, for the model card.
@@ -34,6 +33,19 @@ class Encoder(nn.Module):
     def __init__(self, config: DSAConfigFields) -> None:
         super().__init__()
 
+    def forward(self, tokens: Tensor, packing: Packing, output_hidden_states: bool) -> tuple[Tensor, list[Tensor]]:
+        """Encode tokens.
+
+        Args:
+            tokens: Word vectors, (N, d_0).
+            packing: Which of them make a sentence: no layer sees across two.
+            output_hidden_states: Return what intermediate layers give, too.
+
+        Returns:
+            The encoded tokens, (N, d_c), and those of intermediate layers, each (N, its width).
+        """
+        raise NotImplementedError
+
     @classmethod
     def output_size(cls, config: DSAConfigFields) -> int:
         """Width of an encoded token [d_c]."""
@@ -51,14 +63,11 @@ class Encoder(nn.Module):
 class Pooling(nn.Module):
     """Packed encoded tokens in, one vector a sentence out.
 
-    `forward(tokens, packing, classes)` takes the encoded tokens (N, d_c), the [`Packing`] that tells which of them make
-    a sentence, and the class of each example (B,) where the model is told them. It returns a [`Pooled`].
-
     Attributes:
         description: What a sentence's vector is, for the model card.
         own_fields: Fields of the config that it reads, of those that some encoders and poolings do not.
         has_latent: Whether its attention comes from a latent variable, so that `config.latent` counts.
-        has_samples: Whether it can draw that variable, `prediction_samples` times at prediction.
+        has_samples: Whether it can draw that variable, `num_prediction_samples` times at prediction.
         learns_from_classes: Whether a part of it is trained only where it is given the class of each example.
         has_heads: Whether it has attention heads.
         has_attention: Whether it says how much of each token a vector takes.
@@ -84,6 +93,16 @@ class Pooling(nn.Module):
 
     def __init__(self, config: DSAConfigFields, in_size: int) -> None:
         super().__init__()
+
+    def forward(self, tokens: Tensor, packing: Packing, classes: Tensor | None = None) -> Pooled:
+        """Make vectors.
+
+        Args:
+            tokens: Encoded tokens, (N, d_c).
+            packing: Which of them make a sentence.
+            classes: The class of each example where the model is told them, (B,).
+        """
+        raise NotImplementedError
 
     @classmethod
     def output_size(cls, config: DSAConfigFields, in_size: int) -> int:

@@ -14,6 +14,7 @@ from transformers import PreTrainedModel
 from transformers.utils import logging
 from transformers.utils.generic import ModelOutput, can_return_tuple
 
+from .classifier_dsa import ClassifierLayer, FoldedClassifierLayer, HighwayLayer
 from .compatibility_dsa import init
 from .configuration_dsa import DSAConfig
 from .encoders_dsa import ENCODERS, DenseCNN
@@ -28,7 +29,7 @@ from .reinforced_dsa import policy_loss
 from .repository_dsa import automatic_classes, write_repository_files
 from .shortcut_dsa import FoldedShortcut, WordShortcut
 from .systems_dsa import WithStartValues
-from .variational_dsa import without_samples
+from .variational_dsa import prediction_samples
 
 if TYPE_CHECKING:
     # Not used here: transformers takes along to a saved model what a search for such lines in this one file finds.
@@ -279,7 +280,7 @@ class DSAPreTrainedModel(PreTrainedModel):
             base.shortcut.folded = FoldedShortcut(base.shortcut, table)
         for module in self.modules():
             if isinstance(module, ClassifierLayer) and module.norm is not None:
-                module.folded = FoldedLayer(module, module.norm)
+                module.folded = FoldedClassifierLayer(module, module.norm)
         self.config.fold_embeddings = True
 
     def unfold_embeddings(self) -> None:
@@ -360,7 +361,7 @@ class DSAModel(DSAPreTrainedModel):
         """
         if self.config.sep_token_id is not None:
             attention_mask = attention_mask.bool() & (input_ids != self.config.sep_token_id)
-        with without_samples():
+        with prediction_samples(0):
             outputs = self(input_ids, attention_mask=attention_mask, output_tokens=False, return_dict=True)
         return cast(Tensor, outputs.pooler_output)
 
@@ -594,77 +595,6 @@ def _check_shapes(
 def _sum_by_example(values: Tensor, packing: Packing) -> Tensor:
     """Sum a figure of sentences over those of each example. (U,) -> (batch,)"""
     return packing.unpack_sentences(values[:, None]).sum((1, 2))
-
-
-class ClassifierLayer(nn.Module):
-    """A hidden layer of the classifier: batch normalisation (where the config has it) and dropout on its input, then
-    linear and LeakyReLU.
-
-    It is no `nn.Linear`, which a tool that quantises or adapts models would take for the product alone.
-    """
-
-    def __init__(self, config: DSAConfig, input_size: int, output_size: int) -> None:
-        super().__init__()
-        linear = nn.Linear(input_size, output_size)
-        self.weight, self.bias = linear.weight, linear.bias
-        self.norm = nn.BatchNorm1d(input_size, eps=config.batch_norm_eps) if config.classifier_batch_norm else None
-        self.dropout_rate = config.classifier_dropout
-        self.negative_slope = config.negative_slope
-        self.folded: FoldedLayer | None = None
-
-    def train(self, mode: bool = True) -> Any:
-        """As in torch; training unfolds, also where the base was unfolded without its head, as by new tokens."""
-        if mode:
-            self.folded = None
-        return super().train(mode)
-
-    def forward(self, input: Tensor) -> Tensor:
-        """(batch, input_size) -> (batch, output_size)"""
-        if self.folded is not None and not torch.is_grad_enabled():
-            return F.leaky_relu(self.folded(input), self.negative_slope)
-        features = input if self.norm is None else self._normalize(self.norm, input)
-        features = dropout(features, self.dropout_rate, self.training)
-        return F.leaky_relu(F.linear(features, self.weight, self.bias), self.negative_slope)
-
-    def _normalize(self, norm: nn.BatchNorm1d, input: Tensor) -> Tensor:
-        """(batch, input_size) -> the same; one example alone, which has no spread, by the running statistics."""
-        if norm.training and len(input) == 1 and type(norm) is nn.BatchNorm1d:
-            mean, variance = cast(Tensor, norm.running_mean), cast(Tensor, norm.running_var)
-            return F.batch_norm(input, mean, variance, norm.weight, norm.bias, eps=norm.eps)
-        return cast(Tensor, norm(input))
-
-
-class FoldedLayer(nn.Module):
-    """The batch normalisation and the product of a [`ClassifierLayer`], as one product, for prediction."""
-
-    weight: Tensor
-    bias: Tensor
-
-    @torch.no_grad()
-    def __init__(self, layer: ClassifierLayer, norm: nn.BatchNorm1d) -> None:
-        """Fold a layer that has this normalisation."""
-        super().__init__()
-        scale = norm.weight * (cast(Tensor, norm.running_var) + norm.eps).rsqrt()
-        bias = layer.bias + layer.weight @ (norm.bias - cast(Tensor, norm.running_mean) * scale)
-        self.register_buffer("weight", layer.weight * scale, persistent=False)
-        self.register_buffer("bias", bias, persistent=False)
-
-    def forward(self, input: Tensor) -> Tensor:
-        """(batch, input_size) -> (batch, output_size)"""
-        return F.linear(input, self.weight, self.bias)
-
-
-class HighwayLayer(ClassifierLayer):
-    """g * LeakyReLU(W x + b) + (1 - g) * x with g = sigmoid(W_g x + b_g), as in highway networks."""
-
-    def __init__(self, config: DSAConfig, size: int) -> None:
-        super().__init__(config, size, size)
-        self.gate = nn.Linear(size, size)  # W_g and b_g
-
-    def forward(self, input: Tensor) -> Tensor:
-        """(batch, size) -> (batch, size)"""
-        gate = torch.sigmoid(self.gate(dropout(input, self.dropout_rate, self.training)))
-        return gate * super().forward(input) + (1 - gate) * input
 
 
 class DSAForSequenceClassification(DSAPreTrainedModel):

@@ -7,11 +7,12 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 import numpy.typing as npt
 import torch
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
+from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 from modeling_dsa.configuration_dsa import DSAConfig
 from modeling_dsa.poolings_dsa import POOLINGS
 from modeling_dsa.prediction.logits import ScoreFunction, logits_to_scores, score_function
+from modeling_dsa.variational_dsa import prediction_samples
 
 from .words import find_words
 
@@ -19,6 +20,16 @@ Weights: TypeAlias = npt.NDArray[np.float32]
 
 SHORTCUT = "shortcut"  # what the row of the words' own weights is called
 UNKNOWN_MARK, UNKNOWN = "*", "not in the vocabulary"  # behind a word's weight, and what it means
+
+
+def require_attention(config: PreTrainedConfig) -> None:
+    """Refuse a model that does not say how much of each token a vector takes.
+
+    Raises:
+        ValueError: It does not.
+    """
+    if not POOLINGS[config.pooling].has_attention:
+        raise ValueError(f"Pooling '{config.pooling}' has no attention over the tokens: give another model.")
 
 
 @dataclass(frozen=True)
@@ -192,19 +203,18 @@ def sum_pieces(weights: Weights, words: list[list[int]]) -> Weights:
 @torch.no_grad()
 def _run(model: PreTrainedModel, inputs: dict[str, torch.Tensor], samples: int) -> tuple[Any, list[torch.Tensor]]:
     """What a model gives for a text, and the weights under each sample of its latent variable, (1, heads, tokens)."""
-    pooling: Any = model.base_model.pooling
     was_training = model.training
-    model.train(False)
-    with torch.random.fork_rng(devices=[] if model.device.type == "cpu" else None):
-        torch.manual_seed(0)
-        outputs = model(**inputs, output_attentions=True)
-        sampled = []
-        if POOLINGS[model.config.pooling].has_samples:
-            configured = pooling.prediction_samples
-            pooling.prediction_samples = 1  # of several the model gives the mean, where pieces are not yet words
-            sampled = [model(**inputs, output_attentions=True).attentions[0] for _ in range(samples)]
-            pooling.prediction_samples = configured
-    model.train(was_training)
+    model.eval()
+    try:
+        with torch.random.fork_rng(devices=[] if model.device.type == "cpu" else None):
+            torch.manual_seed(0)
+            outputs = model(**inputs, output_attentions=True)
+            sampled = []
+            if POOLINGS[model.config.pooling].has_samples:
+                with prediction_samples(1):  # of several the model gives the mean, where pieces are not yet words
+                    sampled = [model(**inputs, output_attentions=True).attentions[0] for _ in range(samples)]
+    finally:
+        model.train(was_training)
     return outputs, sampled
 
 

@@ -14,7 +14,7 @@ from modeling_dsa.files.replacing import replaced_file
 from modeling_dsa.files.shown_paths import last_part, without_folders
 from modeling_dsa.modeling_dsa import DSAForSequenceClassification
 
-from .attention import Scores, TextAttention, read_attention
+from .attention import Scores, TextAttention, read_attention, require_attention
 from .html import explanation_html, explanation_page
 from .terminal import explanation_renderable, explanation_text
 
@@ -103,6 +103,7 @@ def explain(
         model, tokenizer = load_model_and_tokenizer(os.fspath(model))
     if tokenizer is None:
         raise ValueError("A model that is loaded already needs its tokenizer: give tokenizer too.")
+    require_attention(model.config)
     pairs = model.config.sentences_per_example == 2
     if text_pair is not None and not pairs:
         raise ValueError("This model reads single sentences, but two were given: leave out the second.")
@@ -113,8 +114,6 @@ def explain(
     for part in read:
         if not part.offsets:
             raise ValueError(f"There is no token in the sentence {part.text!r}, so nothing to attend to.")
-        if not len(part.weights):
-            raise ValueError(f"Pooling '{model.config.pooling}' has no attention over the tokens to show.")
     names = ["Sentence"] if text_pair is None else ["First sentence", "Second sentence"]
     return Explanation(without_folders(str(model.name_or_path)), dict(zip(names, read, strict=True)), scores)
 

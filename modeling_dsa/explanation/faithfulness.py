@@ -20,10 +20,10 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from modeling_dsa.batching_dsa import Text
 from modeling_dsa.configuration_dsa import DSAConfig
 from modeling_dsa.modeling_dsa import DSAForSequenceClassification
-from modeling_dsa.poolings_dsa import POOLINGS
 from modeling_dsa.prediction.logits import logits_to_scores, score_function
-from modeling_dsa.variational_dsa import without_samples
+from modeling_dsa.variational_dsa import prediction_samples
 
+from .attention import require_attention
 from .attribution import Decision, attribute, order_words
 from .words import find_words
 
@@ -95,8 +95,7 @@ def check_model(model: PreTrainedModel) -> None:
             f"{model.name_or_path} also compares which tokens two texts share (pair_features), and gradients "
             "are of word vectors alone: measure a model without an overlap."
         )
-    if not POOLINGS[config.pooling].has_attention:
-        raise ValueError(f"Pooling '{config.pooling}' has no attention over the tokens to measure.")
+    require_attention(config)
 
 
 def faithfulness(
@@ -121,7 +120,7 @@ def faithfulness(
     model.eval()
     random = np.random.default_rng(0)
     found: dict[str, list[MethodScores]] = {}
-    with without_samples():
+    with prediction_samples(0):
         for example in examples:
             inputs, texts = find_words(model.config, tokenizer, *([example] if isinstance(example, str) else example))
             if not any(text.tokens for text in texts):

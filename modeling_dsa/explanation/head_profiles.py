@@ -15,9 +15,8 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from modeling_dsa.files.markdown import markdown_table
 from modeling_dsa.files.pictures import look, text_colour, wrapped
-from modeling_dsa.poolings_dsa import POOLINGS
 
-from .attention import TextAttention, read_attention
+from .attention import TextAttention, read_attention, require_attention
 from .word_classes import Tagger
 
 Numbers = npt.NDArray[np.float64]
@@ -131,8 +130,7 @@ def head_profiles(
     Raises:
         ValueError: The pooling has no attention, or no sentence has two words.
     """
-    if not POOLINGS[model.config.pooling].has_attention:
-        raise ValueError(f"Pooling '{model.config.pooling}' has no attention over the tokens to sum up.")
+    require_attention(model.config)
     # The encoder alone: what a classifier would say of half a pair is of no interest.
     read = [
         read_attention(cast(PreTrainedModel, model.base_model), tokenizer, sentence)[0][0] for sentence in sentences

@@ -8,9 +8,10 @@ from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 
 from modeling_dsa import DSAModel
+from modeling_dsa.explanation.attention import require_attention
 from modeling_dsa.files.loading import load_model_and_tokenizer
 from modeling_dsa.files.text_files import read_texts
-from modeling_dsa.poolings_dsa import POOLINGS
+from modeling_dsa.packing_dsa import sentence_masks
 from run_glue_style.sample import SAMPLE_FILES
 
 NAME = f"premises of {SAMPLE_FILES['validation'].name}"
@@ -35,13 +36,15 @@ def attention_batches(
     """A model's attention over sentences, batch by batch.
 
     Yields:
-        The weights of each iteration, (batch, heads, tokens), and the number of tokens, (batch,).
+        The weights of each iteration, (batch, heads, tokens), and the number of tokens that it reads, (batch,).
 
     Raises:
         ValueError: The model's pooling has none.
     """
-    if not POOLINGS[model.config.pooling].has_attention:
-        raise ValueError(f"Pooling '{model.config.pooling}' has no attention over the tokens: give another model.")
+    require_attention(model.config)
     for start in range(0, len(sentences), _BATCH):
         batch = tokenizer(list(sentences[start : start + _BATCH]), padding=True, return_tensors="pt")
-        yield model(**batch, output_attentions=True).attentions, batch["attention_mask"].sum(-1)
+        read = sentence_masks(
+            model.config, batch["input_ids"], batch["attention_mask"], None
+        )  # (batch, 1 or 2, tokens)
+        yield model(**batch, output_attentions=True).attentions, read.sum((1, 2))

@@ -34,8 +34,8 @@ from transformers import AutoConfig, AutoModel, AutoModelForSequenceClassificati
 from transformers.utils import logging
 
 from modeling_dsa import DSAConfig, DSAForNLI, DSAForSequenceClassification, DSAModel, DSAPreTrainedModel
+from modeling_dsa.classifier_dsa import ClassifierLayer
 from modeling_dsa.layers_dsa import ConvLayer, DropoutLinear
-from modeling_dsa.modeling_dsa import ClassifierLayer
 from modeling_dsa.variational_dsa import INITIAL_LOG_STD
 
 SHIPPED = Path(__file__).parents[2] / "configuration"

@@ -35,9 +35,11 @@ def widget_examples(
         "text-classification", model=model.eval(), tokenizer=cast(Any, tokenizer), device=model.device, top_k=None
     )
     inputs = [text if isinstance(text, str) else f" {tokenizer.sep_token} ".join(text) for text in texts]
-    examples = [
+    try:
+        outputs = classify(inputs)
+    finally:
+        model.train(was_training)
+    return [
         WidgetExample(text, {str(scored["label"]): float(scored["score"]) for scored in cast(Any, output)})
-        for text, output in zip(inputs, classify(inputs), strict=True)
+        for text, output in zip(inputs, outputs, strict=True)
     ]
-    model.train(was_training)
-    return examples

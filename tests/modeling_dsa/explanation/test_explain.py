@@ -240,7 +240,7 @@ def test_every_text_is_explained_or_has_no_words(text: str) -> None:
 
 def test_a_pooling_without_attention_and_a_model_without_tokenizer_are_named() -> None:
     model, tokenizer = attentive("model", encoder="bilstm", hidden_size=6, pooling="last", num_attention_heads=1)
-    with pytest.raises(ValueError, match=r"^Pooling 'last' has no attention over the tokens to show\.$"):
+    with pytest.raises(ValueError, match=r"^Pooling 'last' has no attention over the tokens: give another model\.$"):
         explained((model, tokenizer), "a film")
     with pytest.raises(ValueError, match="give tokenizer too"):
         explain(model, "a film")
