@@ -431,7 +431,7 @@ class DSAModel(DSAPreTrainedModel):
         if output_attentions and shortcut is not None:
             shortcut_attention = _unpack_weights(shortcut[1], packing).squeeze(1)
         weight_vectors = self._weight_vectors(encoded, pooled) if output_weight_vectors else None
-        return _lay_out(
+        return _model_output(
             pooled,
             samples,
             output_attentions,
@@ -531,7 +531,7 @@ def _forget_tables(model: DSAPreTrainedModel, *_: Any) -> None:
     model._drop_tables()
 
 
-def _lay_out(pooled: Pooled, samples: Tensor, output_attentions: bool, **others: Any) -> DSAModelOutput:
+def _model_output(pooled: Pooled, samples: Tensor, output_attentions: bool, **others: Any) -> DSAModelOutput:
     """What a pooling gave, by example, its vectors already so, (samples, batch, 1 or 2, width); and other outputs."""
     vectors = samples[0] if samples.shape[0] == 1 else samples.mean(0)  # (batch, 1 or 2, width)
     attentions = attentions_std = None

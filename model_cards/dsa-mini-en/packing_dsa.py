@@ -325,7 +325,7 @@ def pack(
     per_example = 1 if is_second is None else 2
     count = batch * per_example
     indices, sentence = _read_tokens(is_token, is_second, per_example, max_sentence_tokens, left_out)
-    lengths, starts, position = _lay_out(sentence, count)
+    lengths, starts, position = _lengths_and_positions(sentence, count)
 
     number = torch.arange(count, device=indices.device)
     packed_indices, packed_sentence = indices, sentence
@@ -370,7 +370,7 @@ def _read_tokens(
         sentence, order = sentence.sort(stable=True)
         indices = indices[order]
     if max_sentence_tokens is not None:
-        read = (_lay_out(sentence, batch * per_example)[2] < max_sentence_tokens).nonzero().squeeze(1)
+        read = (_lengths_and_positions(sentence, batch * per_example)[2] < max_sentence_tokens).nonzero().squeeze(1)
         indices, sentence = indices[read], sentence[read]
     if left_out is not None:
         read = (~left_out.flatten()[indices]).nonzero().squeeze(1)
@@ -424,7 +424,7 @@ def _pack_static_shapes(
     return indices, packing
 
 
-def _lay_out(sentence: Tensor, count: int) -> tuple[Tensor, Tensor, Tensor]:
+def _lengths_and_positions(sentence: Tensor, count: int) -> tuple[Tensor, Tensor, Tensor]:
     """Lengths (count,) and first tokens (count,) of sentences, and each token's position in its own, (tokens,)."""
     lengths = sentence.new_zeros(count).scatter_add_(0, sentence, torch.ones_like(sentence))
     starts = lengths.cumsum(0) - lengths

@@ -42,7 +42,7 @@ def teacher_width(teacher: "SentenceTransformer") -> int:
     return len(teacher.encode("a", show_progress_bar=False))
 
 
-def teacher_cache() -> Path:
+def teacher_caches() -> Path:
     """The folder of what teachers have computed, where no other one is asked for."""
     import datasets
 

@@ -16,7 +16,7 @@ from modeling_dsa.text.tokenization import CONTINUING, WordTokenizer
 from modeling_dsa.text.vocabulary import Choose, Size, token_counts
 from modeling_dsa.text.word_vectors import WordVectors
 
-from .teacher import load_teacher, teacher_cache, teacher_sha256, teacher_width
+from .teacher import load_teacher, teacher_caches, teacher_sha256, teacher_width
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -132,7 +132,7 @@ def _encode_once(teacher: "SentenceTransformer", texts: list[str], progress: boo
     """(texts, width)"""
     content = json.dumps([teacher_sha256(teacher), texts])
     name = f"words-{hashlib.sha256(content.encode()).hexdigest()[:16]}.npy"
-    file = teacher_cache() / name
+    file = teacher_caches() / name
     vectors: npt.NDArray[np.float32]
     try:
         vectors = np.load(file)

@@ -216,7 +216,7 @@ def _draw_sentence(axes: Axes, sentence: DrawnSentence, scale: Normalize, left: 
     line = box + (size * 1.1 if few else _GAP)
     y = _draw_heading(axes, sentence.label, 10.5, left, right, y) + 5
     numbers = _numbers(sentence, scale) if few else None
-    boxes = _lay_out(sentence, size, left + _HEAD_COLUMN, right, numbers)
+    boxes = _line_boxes(sentence, size, left + _HEAD_COLUMN, right, numbers)
     for head, weights in enumerate(np.asarray(sentence.weights, dtype=float)):  # (tokens,)
         name = sentence.names[head] if sentence.names else f"head {head + 1}"
         axes.text(left, y + box / 2, name, size=8, color=_GREY, va="center_baseline")
@@ -258,7 +258,7 @@ def _numbers(sentence: DrawnSentence, scale: Normalize) -> list[list[str]]:
     ]
 
 
-def _lay_out(
+def _line_boxes(
     sentence: DrawnSentence, size: float, left: float, right: float, numbers: list[list[str]] | None
 ) -> list[tuple[str, float, int, float]]:
     """Break a sentence into lines: for each token what to print, its left edge, its line and its box's width."""

@@ -13,7 +13,7 @@ from modeling_dsa.prediction.texts import open_texts
 
 
 @dataclass(frozen=True)
-class Sentences:
+class LabelledSentences:
     """Sentences, each with its label where there are labels.
 
     Attributes:
@@ -27,7 +27,7 @@ class Sentences:
 
 def read_sentences(
     path: Path, text_columns: Sequence[str], label_column: str | None, count: int, *, with_labels: bool = True
-) -> Sentences:
+) -> LabelledSentences:
     """Read sentences, with labels where these are wanted and the file has a column that is named so.
 
     Args:
@@ -61,7 +61,7 @@ def read_sentences(
             break
     if not found:
         raise ValueError(f"{path} holds no text.")
-    return Sentences(list(found), [] if label_column is None else list(found.values()))
+    return LabelledSentences(list(found), [] if label_column is None else list(found.values()))
 
 
 def _texts_and_labels(table: Table, columns: Sequence[str], label_column: str | None) -> Iterator[tuple[str, str]]:

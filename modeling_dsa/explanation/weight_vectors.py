@@ -16,7 +16,7 @@ from modeling_dsa.modeling_dsa import DSAModel, DSAPreTrainedModel
 from modeling_dsa.poolings_dsa import POOLINGS
 from modeling_dsa.vectors_dsa import batch_vectors
 
-from .labelled_sentences import Sentences
+from .labelled_sentences import LabelledSentences
 
 Method: TypeAlias = Literal["pca", "t-sne"]
 
@@ -32,7 +32,7 @@ class Projection:
         variance: The share of the variance that each axis of PCA explains; none of t-SNE. (2,) or ()
     """
 
-    sentences: Sentences
+    sentences: LabelledSentences
     points: npt.NDArray[np.float64]
     method: Method
     variance: list[float]
@@ -79,7 +79,7 @@ def weight_vectors(model: DSAPreTrainedModel, tokenizer: PreTrainedTokenizerBase
     return compute_in_batches(of_texts, sentences, vectors, int(np.prod(shape))).reshape(-1, *shape)
 
 
-def project(sentences: Sentences, vectors: Vectors, method: Method) -> Projection:
+def project(sentences: LabelledSentences, vectors: Vectors, method: Method) -> Projection:
     """Project weight vectors to the plane, all iterations and heads together.
 
     Args:

@@ -16,7 +16,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from modeling_dsa.batching_dsa import token_ids
 from modeling_dsa.encoding.bulk import Process
 from modeling_dsa.encoding.sources import open_sentences
-from modeling_dsa.encoding.teacher import load_teacher, teacher_cache, teacher_width
+from modeling_dsa.encoding.teacher import load_teacher, teacher_caches, teacher_width
 from modeling_dsa.encoding.teacher_words import TEACHER
 from modeling_dsa.evaluation.similarity import SimilarityPairs, read_similarity
 from modeling_dsa.files.hashing import describe_files
@@ -239,7 +239,7 @@ def _find_vectors(
     teacher: TeacherArguments, sentences: Sentences, accelerator: Accelerator, *, is_whole: bool
 ) -> _Vectors:
     """The vectors of all sentences; `is_whole` if no sentence is left out."""
-    root = teacher.cache_dir or teacher_cache()
+    root = teacher.cache_dir or teacher_caches()
     if teacher.teacher is not None:
         model = load_teacher(teacher.teacher).cpu()  # until it works: on a GPU a second one gives the words before
         cache = TeacherCache(root, teacher.teacher, model, sentences)

@@ -60,7 +60,7 @@ def test_a_broken_cache_costs_only_time(
     teacher: "SentenceTransformer", monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, tmp_path: Path
 ) -> None:
     cache = tmp_path / "cache"
-    monkeypatch.setattr(teacher_words, "teacher_cache", lambda: cache)
+    monkeypatch.setattr(teacher_words, "teacher_caches", lambda: cache)
     tokenizer = build_tokenizer(WORDS, lowercase=True)
     expected = teacher_vectors(teacher, tokenizer, 6, progress=False).vectors
     (kept,) = cache.iterdir()

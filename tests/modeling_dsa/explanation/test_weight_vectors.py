@@ -14,7 +14,7 @@ from playwright.sync_api import expect
 from small_models import randomize, small_config
 
 from modeling_dsa import DSAForNLI, DSAModel
-from modeling_dsa.explanation.labelled_sentences import Sentences, read_sentences
+from modeling_dsa.explanation.labelled_sentences import LabelledSentences, read_sentences
 from modeling_dsa.explanation.projection_files import groupings, write_projection
 from modeling_dsa.explanation.weight_vectors import Projection, project, weight_vectors
 from modeling_dsa.files.pictures import contrast
@@ -58,7 +58,7 @@ def test_vectors_are_those_of_the_model_in_every_iteration() -> None:
 
 def projection(labels: list[str]) -> Projection:
     vectors = np.random.default_rng(0).normal(size=(len(TEXTS), 2, 3, 5))
-    return project(Sentences(TEXTS, labels), vectors, "pca")
+    return project(LabelledSentences(TEXTS, labels), vectors, "pca")
 
 
 def test_pca_is_that_of_the_singular_values() -> None:
@@ -69,15 +69,15 @@ def test_pca_is_that_of_the_singular_values() -> None:
     np.testing.assert_allclose(found.variance, (values**2 / (values**2).sum())[:2])
     np.testing.assert_allclose(np.abs(found.points.reshape(-1, 2)), np.abs((left * values)[:, :2]), atol=1e-9)
     with pytest.raises(ValueError, match="There are 2 distinct sentences"):
-        project(Sentences(TEXTS[:2], []), vectors[:2], "pca")
-    assert project(Sentences(TEXTS, []), vectors, "t-sne").axes == ["t-SNE 1", "t-SNE 2"]
+        project(LabelledSentences(TEXTS[:2], []), vectors[:2], "pca")
+    assert project(LabelledSentences(TEXTS, []), vectors, "t-sne").axes == ["t-SNE 1", "t-SNE 2"]
 
 
 def test_rare_labels_are_one_group() -> None:
     labels = [f"label {number % 10}" for number in range(60)]
-    names, groups = groupings(Projection(Sentences(labels, labels), np.zeros((60, 1, 1, 2)), "pca", [0.5, 0.2]))[
-        "label"
-    ]
+    names, groups = groupings(
+        Projection(LabelledSentences(labels, labels), np.zeros((60, 1, 1, 2)), "pca", [0.5, 0.2])
+    )["label"]
     assert names == [*(f"label {number}" for number in range(7)), "other"]
     assert groups[:, 0, 0].tolist() == [min(number % 10, 7) for number in range(60)]
 
@@ -85,16 +85,16 @@ def test_rare_labels_are_one_group() -> None:
 def test_sentences_are_read_with_their_labels_or_without(tmp_path: Path) -> None:
     pairs = tmp_path / "pairs.tsv"
     pairs.write_text("premise\thypothesis\tlabel\nA\tb\tyes\nA\tc\tno\n", encoding="utf-8")
-    assert read_sentences(pairs, [], None, 9) == Sentences(["A", "b", "c"], ["yes", "yes", "no"])
-    assert read_sentences(pairs, ["hypothesis"], None, 1) == Sentences(["b"], ["yes"])
+    assert read_sentences(pairs, [], None, 9) == LabelledSentences(["A", "b", "c"], ["yes", "yes", "no"])
+    assert read_sentences(pairs, ["hypothesis"], None, 1) == LabelledSentences(["b"], ["yes"])
     pairs.write_text("premise\thypothesis\tgold-label\nA\tb\tyes\n", encoding="utf-8")
-    assert read_sentences(pairs, [], None, 9) == Sentences(["A", "b"], ["yes", "yes"])
+    assert read_sentences(pairs, [], None, 9) == LabelledSentences(["A", "b"], ["yes", "yes"])
     pairs.write_text("premise\thypothesis\tother\nA\tb\tc\nd\tA\te\n", encoding="utf-8")
-    assert read_sentences(pairs, [], None, 9) == Sentences(["A", "b", "d"], [])
-    assert read_sentences(pairs, ["other", "premise"], None, 3) == Sentences(["c", "A", "e"], [])
+    assert read_sentences(pairs, [], None, 9) == LabelledSentences(["A", "b", "d"], [])
+    assert read_sentences(pairs, ["other", "premise"], None, 3) == LabelledSentences(["c", "A", "e"], [])
     lines = tmp_path / "a.txt"
     lines.write_text("A\nb\nA\n", encoding="utf-8")
-    assert read_sentences(lines, [], None, 9) == Sentences(["A", "b"], [])
+    assert read_sentences(lines, [], None, 9) == LabelledSentences(["A", "b"], [])
     with pytest.raises(FileNotFoundError, match="There is no file"):
         read_sentences(tmp_path / "no.txt", [], None, 9)
 
