@@ -9,49 +9,36 @@ from typing import Any
 import torch
 from torch import nn
 
-_WIDTHS = (
-    *("embedding_size", "hidden_size", "first_layer_size", "growth_size", "attention_head_size", "latent_size"),
-    "tree_size",
-    *("attention_hidden_size", "feedforward_size", "gated_size", "projection_size", "classifier_hidden_sizes"),
-)
-_COUNTS = (
-    *("num_hidden_layers", "num_attention_heads", "encoder_attention_heads", "routing_iterations"),
-    *("num_training_samples", "num_prediction_samples"),
-)
-_MOST = 10_000  # heads, iterations or samples: each is an object of Python
-_MOST_LAYERS = 1_000  # making ten thousand takes a minute
-_LARGEST = 2**31 - 1  # of all other numbers, which torch counts with
+from .config_fields_dsa import ANY_SIZE, LAYERS
+
+_MOST_ENTRIES = 1_000  # of a list: each makes a layer, or a part of what one reads
 
 
 def refuse_oversized_config(config: Any) -> None:
     """Refuse sizes that this machine cannot hold, before anything is made: a config may come from a stranger.
 
     Raises:
-        ValueError: The word table, or a square matrix of the largest width, needs more than all memory, or there are
-            more layers or larger numbers than anybody computes with.
+        ValueError: A weight with one of its numbers as a side needs more than all memory, or there are more layers or
+            larger numbers than anybody computes with.
     """
     # Windows does not say how much there is.
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else math.inf
-    for name in _COUNTS:
-        if getattr(config, name) > _MOST:
-            raise ValueError(f"{name} is {getattr(config, name):,} in the config: {_MOST:,} is the most.")
-    kernels, hidden = len(config.kernel_sizes), len(config.classifier_hidden_sizes)
-    if (layers := max(kernels * config.num_hidden_layers, hidden)) > _MOST_LAYERS:
-        raise ValueError(f"The config has {layers:,} layers: {_MOST_LAYERS:,} is the most.")
-    for name in _WIDTHS:
-        value = getattr(config, name) or 0
-        width = max(value, default=0) if isinstance(value, list | tuple) else value
-        if width**2 * 4 > memory:
-            raise ValueError(f"{name} is {width:,} in the config: its weights need more memory than this machine has.")
-    if config.vocab_size * config.embedding_size * 4 > memory:
-        raise ValueError(
-            f"vocab_size is {config.vocab_size:,} in the config: its word table needs more memory than this machine "
-            "has."
-        )
     for field in fields(config):  # and not what was written beside them, which no model reads
-        value = getattr(config, field.name)
-        if isinstance(value, int) and abs(value) > _LARGEST:
-            raise ValueError(f"{field.name} is {value:,} in the config: {_LARGEST:,} is the most.")
+        value, size = getattr(config, field.name), field.metadata.get("size", ANY_SIZE)
+        entries = value if isinstance(value, list | tuple) else [value]
+        if len(entries) > _MOST_ENTRIES:
+            raise ValueError(f"{field.name} has {len(entries):,} entries in the config: {_MOST_ENTRIES:,} is the most.")
+        for number in entries:
+            if not isinstance(number, int):
+                continue
+            if abs(number) > size.most:
+                raise ValueError(f"{field.name} is {number:,} in the config: {size.most:,} is the most.")
+            if size.weight(number, config) * 4 > memory:
+                raise ValueError(
+                    f"{field.name} is {number:,} in the config: its weights need more memory than this machine has."
+                )
+    if (layers := len(config.kernel_sizes) * config.num_hidden_layers) > LAYERS.most:
+        raise ValueError(f"The config has {layers:,} layers: {LAYERS.most:,} is the most.")
 
 
 def refuse_missing_weights(source: str, missing: Iterable[str]) -> None:

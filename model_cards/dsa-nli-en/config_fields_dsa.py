@@ -1,4 +1,4 @@
-"""The fields of the family's config: each declared once, with its help, its bounds and its default.
+"""The fields of the family's config: each declared once, with its help, its bounds, its size and its default.
 
 What an encoder or a pooling makes of them is said by its class; `configuration_dsa.DSAConfig` asks it.
 """
@@ -35,9 +35,34 @@ NOT_NEGATIVE = Bound(lambda value: 0 <= value < math.inf, "not be negative")
 FINITE = Bound(math.isfinite, "be a finite number")
 
 
-def config_field(default: Any, help: str, bound: Bound | None = None) -> Any:
-    """A field of the config with its default; validation, command lines and docs read the rest from its metadata."""
-    return dataclasses.field(default=default, metadata={"help": help, "bound": bound})
+class Size(NamedTuple):
+    """How large the number of a field, or each number of its list, may make a model that a config asks for.
+
+    Attributes:
+        most: The highest that anybody computes with.
+        weight: Of it and the config: numbers in a weight that has it as a side.
+    """
+
+    most: int = 2**31 - 1  # torch counts with these
+    weight: Callable[[int, "DSAConfigFields"], int] = lambda *_: 0
+
+
+ANY_SIZE = Size()
+ROWS = Size(weight=lambda rows, config: rows * config.embedding_size)
+WIDTH = Size(weight=lambda width, _: width**2)
+POSITIONS = Size(
+    weight=lambda positions, config: (
+        positions * config.num_attention_heads * config.latent_size if config.latent == "sentence" else 0
+    )
+)
+KERNEL = Size(most=10_000)
+REPEATS = Size(most=10_000)  # heads, iterations or samples: each is an object of Python
+LAYERS = Size(most=1_000)  # making ten thousand takes a minute
+
+
+def config_field(default: Any, help: str, bound: Bound | None = None, size: Size = ANY_SIZE) -> Any:
+    """A field of the config with its default; who checks a config, command lines and docs read its metadata."""
+    return dataclasses.field(default=default, metadata={"help": help, "bound": bound, "size": size})
 
 
 def field_help(config: type) -> dict[str, str]:
@@ -49,12 +74,12 @@ def field_help(config: type) -> dict[str, str]:
 class DSAConfigFields(PreTrainedConfig):
     """The fields of [`DSAConfig`], which encoders, poolings and layers read. The papers' symbols stand in brackets."""
 
-    vocab_size: int = config_field(30000, "Rows of the word table.", COUNT)
+    vocab_size: int = config_field(30000, "Rows of the word table.", COUNT, ROWS)
     pad_token_id: int | None = 0
     sep_token_id: int | None = 2
     tie_word_embeddings: bool = False
 
-    embedding_size: int = config_field(300, "Width of a word vector [d_0].", COUNT)
+    embedding_size: int = config_field(300, "Width of a word vector [d_0].", COUNT, WIDTH)
     freeze_embeddings: bool = config_field(
         True, "Keep the word table out of training (also after `from_pretrained` and a resize)."
     )
@@ -69,7 +94,7 @@ class DSAConfigFields(PreTrainedConfig):
         RATE,
     )
     max_sentence_tokens: int | None = config_field(
-        None, "Tokens of a sentence that the model reads, from its first; None reads all.", COUNT_OR_NONE
+        None, "Tokens of a sentence that the model reads, from its first; None reads all.", COUNT_OR_NONE, POSITIONS
     )
 
     encoder: str = config_field(
@@ -80,27 +105,31 @@ class DSAConfigFields(PreTrainedConfig):
         "Width of an encoded token [d_c]: both directions (2u for a BiLSTM), all feature maps of Kim's CNN. With "
         'encoder "none" it is `embedding_size`, and this field is not read.',
         COUNT,
+        WIDTH,
     )
     hidden_dropout: float | int = config_field(0.2, "Dropout rate in every layer of the encoder.", RATE)
     kernel_sizes: list[int] | tuple[int, ...] = config_field(
-        (3, 5), "Kernel size of each densely connected branch [k_1, k_2], odd numbers; or those of Kim's CNN."
+        (3, 5),
+        "Kernel size of each densely connected branch [k_1, k_2], odd numbers; or those of Kim's CNN.",
+        size=KERNEL,
     )
     num_hidden_layers: int = config_field(
         4,
         "Dense layers of a branch after its first layer (so the paper counts L = 4); layers of "
         "any other encoder with layers.",
         COUNT,
+        LAYERS,
     )
     first_layer_size: int = config_field(
-        150, "Channels of a dense branch's first layer, whose kernel is 1 [d_1].", COUNT
+        150, "Channels of a dense branch's first layer, whose kernel is 1 [d_1].", COUNT, WIDTH
     )
-    growth_size: int = config_field(75, "Channels of each dense layer [d_l].", COUNT)
-    encoder_attention_heads: int = config_field(5, 'Heads in each direction of encoder "distance" [h].', COUNT)
+    growth_size: int = config_field(75, "Channels of each dense layer [d_l].", COUNT, WIDTH)
+    encoder_attention_heads: int = config_field(5, 'Heads in each direction of encoder "distance" [h].', COUNT, REPEATS)
     distance_weight: float | int = config_field(
         1.5, 'Encoder "distance": what a score loses for each token between two [alpha].', NOT_NEGATIVE
     )
     feedforward_size: int = config_field(
-        1200, 'Width inside the feed-forward network of encoder "distance" [d_ff].', COUNT
+        1200, 'Width inside the feed-forward network of encoder "distance" [d_ff].', COUNT, WIDTH
     )
     normalize_tokens: bool = config_field(True, "L2-normalise every encoded token x_i^c.")
     token_norm: float | int = config_field(
@@ -111,12 +140,15 @@ class DSAConfigFields(PreTrainedConfig):
         "dynamic", "Name of the pooling, a key of `poolings_dsa.POOLINGS`, which says what each is."
     )
     num_attention_heads: int = config_field(
-        1, "Attentions over one sentence [m; hops r of structured self-attention].", COUNT
+        1, "Attentions over one sentence [m; hops r of structured self-attention].", COUNT, REPEATS
     )
     attention_head_size: int = config_field(
-        600, "Width of one attention's output, dynamic and static; of both directions of reinforced [d_o].", COUNT
+        600,
+        "Width of one attention's output, dynamic and static; of both directions of reinforced [d_o].",
+        COUNT,
+        WIDTH,
     )
-    routing_iterations: int = config_field(2, "Iterations of dynamic self-attention [r].", COUNT)
+    routing_iterations: int = config_field(2, "Iterations of dynamic self-attention [r].", COUNT, REPEATS)
     routing_scale: float | int = config_field(
         1.0, "Factor on the agreement x_hat . z before it is added to the logits q (1 in the paper).", FINITE
     )
@@ -125,6 +157,7 @@ class DSAConfigFields(PreTrainedConfig):
         "Width inside the attention: of tanh(W x) in static (Eq. 1) and structured self-attention [d_v, "
         "d_a], of pi in pairwise and variational self-attention, of what scores a token in reinforced self-attention.",
         COUNT,
+        WIDTH,
     )
     attention_penalty: float | int = config_field(
         0.0, "Structured self-attention: coefficient of ||A A^T - I||_F^2 in the loss (0.3 in its paper).", NOT_NEGATIVE
@@ -135,7 +168,7 @@ class DSAConfigFields(PreTrainedConfig):
     choice_penalty: float | int = config_field(
         0.02, "Reinforced self-attention: what choosing all tokens adds to a choice's cost [lambda].", NOT_NEGATIVE
     )
-    tree_size: int = config_field(600, 'Width of a node of pooling "gumbel_tree" [D_h].', COUNT)
+    tree_size: int = config_field(600, 'Width of a node of pooling "gumbel_tree" [D_h].', COUNT, WIDTH)
     gumbel_temperature: float | int = config_field(
         1.0, 'Temperature of the Gumbel-softmax of pooling "gumbel_tree".', POSITIVE
     )
@@ -144,14 +177,16 @@ class DSAConfigFields(PreTrainedConfig):
         'What has a latent variable z: each "token", or each "sentence" (the paper\'s wording taken '
         "literally: W_z has one row for each position, so sentences need a longest length, `max_sentence_tokens`).",
     )
-    latent_size: int = config_field(100, "Width of z.", COUNT)
+    latent_size: int = config_field(100, "Width of z.", COUNT, WIDTH)
     kl_weight: float | int = config_field(
         1.0, "Factor on KL(q || p) in the loss; 1 is the evidence lower bound.", NOT_NEGATIVE
     )
     kl_warmup_steps: int = config_field(0, "Training batches in which that factor rises from 0.", NOT_NEGATIVE)
-    num_training_samples: int = config_field(1, "Samples of the posterior for each sentence in training [L].", COUNT)
+    num_training_samples: int = config_field(
+        1, "Samples of the posterior for each sentence in training [L].", COUNT, REPEATS
+    )
     num_prediction_samples: int = config_field(
-        0, "Samples of the prior at prediction; 0 takes its mean instead.", NOT_NEGATIVE
+        0, "Samples of the prior at prediction; 0 takes its mean instead.", NOT_NEGATIVE, REPEATS
     )
 
     projection_size: int | None = config_field(
@@ -159,6 +194,7 @@ class DSAConfigFields(PreTrainedConfig):
         "Width of the sentence vector behind a linear layer without bias; None leaves the layer out, and the vector is "
         "the pooling's.",
         COUNT_OR_NONE,
+        WIDTH,
     )
     word_shortcut: bool = config_field(
         False,
@@ -177,9 +213,9 @@ class DSAConfigFields(PreTrainedConfig):
         '"idf_overlap" (the same, tokens weighing more that stand in few of the texts which the training scripts '
         "count).",
     )
-    gated_size: int = config_field(600, 'Width of the feature "gated" for each head.', COUNT)
+    gated_size: int = config_field(600, 'Width of the feature "gated" for each head.', COUNT, WIDTH)
     classifier_hidden_sizes: list[int] | tuple[int, ...] = config_field(
-        (300, 300), "Widths of the classifier's hidden layers.", COUNTS
+        (300, 300), "Widths of the classifier's hidden layers.", COUNTS, WIDTH
     )
     classifier_dropout: float | int = config_field(
         0.3,

@@ -499,6 +499,29 @@ def test_a_system_that_does_not_tell_its_memory_can_make_a_model(monkeypatch: py
     DSAModel(small_config(n_train_tokens=3 * 10**9))  # a user's own note in the config, which no model reads
 
 
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"kernel_sizes": [3, 1_000_000_001]}, "kernel_sizes is 1,000,000,001 in the config: 10,000 is the most"),
+        ({"kernel_sizes": [3] * 1001}, "kernel_sizes has 1,001 entries"),
+        ({"kernel_sizes": [3, 5], "num_hidden_layers": 501}, "1,002 layers"),
+        ({"projection_size": 10**7}, "projection_size is 10,000,000 in the config: its weights need more memory"),
+        ({"classifier_hidden_sizes": [4, 10**7]}, "classifier_hidden_sizes is 10,000,000 .* need more memory"),
+        (
+            {"pooling": "pairwise", "latent": "sentence", "max_sentence_tokens": 2**31 - 1, "latent_size": 1000},
+            "max_sentence_tokens is 2,147,483,647 .* need more memory",
+        ),
+    ],
+)
+def test_sizes_that_no_machine_holds_are_refused_before_a_model_is_made(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        DSAModel(small_config(**change))
+
+
+def test_a_longest_length_of_which_no_weight_is_made_may_be_any() -> None:
+    DSAModel(small_config(max_sentence_tokens=2**31 - 1))
+
+
 @pytest.mark.parametrize("pooling", ["variational", "reinforced"])
 def test_labels_of_a_pooling_that_learns_from_them_are_classes(pooling: str) -> None:
     model = model_of({"pooling": pooling, "encoder": "none"}).train()
