@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
-from modeling_dsa.files.loading import load_config, load_model_and_tokenizer
+from modeling_dsa.files.loading import default_device, load_config, load_model_and_tokenizer
 from modeling_dsa.files.replacing import replaced_file
 from modeling_dsa.files.standard_output import standard_output
 from modeling_dsa.shipped.models import model_source
@@ -126,15 +126,13 @@ def _classifier_config(source: str) -> "DSAConfig":
 
 def _predictor(source: str) -> "Callable[[Sequence[Text]], list[Answer]]":
     """What gives the answers to texts."""
-    import torch
-
     from modeling_dsa.prediction.answers import answers
     from modeling_dsa.prediction.logits import score_function
     from modeling_dsa.prediction.scores import label_scores
 
     loaded, tokenizer = load_model_and_tokenizer(source)
     model = cast("DSAForSequenceClassification", loaded)
-    model.to("cuda" if torch.cuda.is_available() else "cpu")  # type: ignore[arg-type]  # a wrapper hides the signature
+    model.to(default_device())  # type: ignore[arg-type]  # a wrapper hides the signature
     kind = score_function(model.config)
 
     def predict(texts: "Sequence[Text]") -> "list[Answer]":

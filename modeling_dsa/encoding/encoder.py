@@ -5,11 +5,10 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, Self, cast
 
-import torch
 from transformers import AutoModel, PreTrainedModel, PreTrainedTokenizerBase
 
 from modeling_dsa.batching_dsa import BATCH_SIZE, Vectors, VectorType, check_token_ids, encode_sentences
-from modeling_dsa.files.loading import load_part, load_tokenizer
+from modeling_dsa.files.loading import default_device, load_part, load_tokenizer
 from modeling_dsa.files.model_folder import read_config
 from modeling_dsa.vectors_dsa import batch_vectors
 
@@ -63,11 +62,8 @@ class SentenceEncoder:
         read_config(name_or_path)
         load = partial(AutoModel.from_pretrained, trust_remote_code=trust_remote_code)
         model: Any = load_part("model", os.fspath(name_or_path), load)
-        if device is None:
-            gpus = torch.cuda.device_count()  # which processes share where they are fewer
-            device = f"cuda:{int(os.environ.get('LOCAL_RANK', 0)) % gpus}" if gpus else "cpu"
         tokenizer = load_tokenizer(os.fspath(name_or_path), model.config, trusted=trust_remote_code)
-        return cls(model.to(device), tokenizer)
+        return cls(model.to(device or default_device()), tokenizer)
 
     @property
     def width(self) -> int:

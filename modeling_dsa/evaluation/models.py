@@ -10,7 +10,7 @@ import numpy as np
 from modeling_dsa.batching_dsa import Text, Vectors
 from modeling_dsa.encoding.encoder import SentenceEncoder
 from modeling_dsa.encoding.teacher import load_teacher
-from modeling_dsa.files.loading import load_model_and_tokenizer
+from modeling_dsa.files.loading import default_device, load_model_and_tokenizer
 from modeling_dsa.files.model_folder import OtherFamilyError, find_file, read_config
 from modeling_dsa.modeling_dsa import DSAForSequenceClassification
 from modeling_dsa.prediction.logits import score_function
@@ -53,7 +53,7 @@ class EvaluatedModel:
 
 
 def open_model(source: str) -> EvaluatedModel:
-    """Load a model.
+    """Load a model, ready to compute: on a GPU where there is one.
 
     Args:
         source: Folder or Hub id of a model of this family, or of sentence-transformers.
@@ -68,6 +68,7 @@ def open_model(source: str) -> EvaluatedModel:
             _finite(lambda texts: teacher.encode(texts, convert_to_numpy=True)), "sentence-transformers", lambda _: []
         )
     model, tokenizer = load_model_and_tokenizer(source)
+    model.to(default_device())  # type: ignore[arg-type]  # a wrapper hides the signature
     encoder = SentenceEncoder(model, tokenizer)
     config = model.config
     classifier = None

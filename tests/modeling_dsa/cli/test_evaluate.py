@@ -82,6 +82,13 @@ def test_figures_are_those_of_other_libraries(folder: Path, tmp_path: Path, caps
     assert (tmp_path / "new" / "evaluation.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_a_model_computes_where_every_model_does(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(models, "default_device", lambda: "meta")  # the other device that every machine has
+    model = open_model(str(folder / "nli"))
+    with pytest.raises(NotImplementedError, match="meta"):
+        model.encode(["a dog"])
+
+
 def test_any_sentence_transformers_model_is_compared_by_the_same_code(folder: Path, tmp_path: Path) -> None:
     """A model of another family, whose config.json says nothing of ours."""
     embedding = StaticEmbedding(Tokenizer.from_file(str(folder / "nli" / "tokenizer.json")), embedding_dim=4)
