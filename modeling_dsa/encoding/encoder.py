@@ -8,7 +8,7 @@ from typing import Any, Self, cast
 from transformers import AutoModel, PreTrainedModel, PreTrainedTokenizerBase
 
 from modeling_dsa.batching_dsa import BATCH_SIZE, Vectors, VectorType, check_token_ids, encode_sentences
-from modeling_dsa.files.loading import default_device, load_part, load_tokenizer
+from modeling_dsa.files.loading import default_device, load_tokenizer, loading_errors
 from modeling_dsa.files.model_folder import read_config
 from modeling_dsa.vectors_dsa import batch_vectors
 
@@ -59,10 +59,11 @@ class SentenceEncoder:
                 stranger's regular expression is taken where `trust_remote_code` is true.
             OSError: It holds no config, or cannot be reached.
         """
-        read_config(name_or_path)
-        load = partial(AutoModel.from_pretrained, trust_remote_code=trust_remote_code)
-        model: Any = load_part("model", os.fspath(name_or_path), load)
-        tokenizer = load_tokenizer(os.fspath(name_or_path), model.config, trusted=trust_remote_code)
+        source = os.fspath(name_or_path)
+        read_config(source)
+        with loading_errors(f"{source}: the model"):
+            model: Any = AutoModel.from_pretrained(source, trust_remote_code=trust_remote_code)
+        tokenizer = load_tokenizer(source, model.config, trusted=trust_remote_code)
         return cls(model.to(device or default_device()), tokenizer)
 
     @property

@@ -11,7 +11,7 @@ from typing import Any
 
 from modeling_dsa.files.columns import find_text_columns
 from modeling_dsa.files.hashing import file_hash, require_hash
-from modeling_dsa.files.messages import it_has
+from modeling_dsa.files.messages import cause_of, it_has
 from modeling_dsa.files.optional_packages import optional_packages
 from modeling_dsa.files.remote_paths import AnyPath, parse_path
 from modeling_dsa.files.tables import Table, file_table
@@ -161,8 +161,9 @@ def _open_data_set(name: str, column: str | None, split: str | None) -> Sentence
         builder = load_dataset_builder(name)
         splits = builder.as_streaming_dataset()
     except (ConnectionError, FileNotFoundError, ValueError, RuntimeError) as error:
-        reason = str(error).strip().partition("\n")[0].rstrip(".:") or type(error).__name__
-        raise ValueError(f"{name} is no file, and no data set that can be read ({reason}): give either.") from error
+        raise ValueError(
+            f"{name} is no file, and no data set that can be read ({cause_of(error)}): give either."
+        ) from error
     if Path(name).is_dir():
         _refuse_unread_files(Path(name), builder.config.data_files or {})
     if split is None and len(splits) > 1:

@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from modeling_dsa.files.loading import cause_of
+from modeling_dsa.files.messages import cause_of
 from modeling_dsa.files.optional_packages import optional_packages
 
 from .model_hash import hash_state

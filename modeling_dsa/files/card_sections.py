@@ -7,6 +7,7 @@ from typing import cast
 from huggingface_hub import ModelCard, ModelCardData
 from yaml import YAMLError
 
+from .messages import cause_of
 from .replacing import replaced_file
 
 CARD = "README.md"
@@ -26,8 +27,9 @@ def read_card(folder: Path) -> ModelCard:
     try:
         return cast(ModelCard, ModelCard.load(path))
     except (YAMLError, ValueError) as error:
-        reason = str(error).partition("\n")[0]
-        raise ValueError(f"{path}: the metadata between the --- lines are broken ({reason}): fix them.") from error
+        raise ValueError(
+            f"{path}: the metadata between the --- lines are broken ({cause_of(error)}): fix them."
+        ) from error
 
 
 def put_section(card: ModelCard, command: str, section: str) -> None:

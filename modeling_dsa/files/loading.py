@@ -3,15 +3,15 @@ refuse, as one sentence.
 """
 
 import os
-import re
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Iterator
+from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING, cast
 
 from modeling_dsa.batching_dsa import check_token_ids
 
+from .messages import cause_of
 from .model_folder import find_file, read_config
 from .tokenizer_patterns import refuse_unknown_patterns
 
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from modeling_dsa.configuration_dsa import DSAConfig
     from modeling_dsa.modeling_dsa import DSAPreTrainedModel
-
-T = TypeVar("T")
 
 
 def default_device() -> str:
@@ -32,33 +30,30 @@ def default_device() -> str:
     return f"cuda:{int(os.environ.get('LOCAL_RANK', 0)) % gpus}" if gpus else "cpu"
 
 
-def load_part(what: str, source: str | Path, load: Callable[[str | Path], T]) -> T:
-    """Load a part of a saved model.
+@contextmanager
+def loading_errors(what: str, *, has_options: bool = False) -> Iterator[None]:
+    """Tell in one sentence why something of a saved model does not load in this block.
 
     Args:
-        what: What it is called in the error, such as "tokenizer".
-        source: Folder or Hub id.
-        load: Such as `AutoTokenizer.from_pretrained`.
+        what: What it is called in the error, such as "mine: the tokenizer".
+        has_options: Whether it is loaded with options of a command, which may be what is wrong: an error of values is
+            then told without blaming the model.
 
     Raises:
-        ValueError: It cannot be loaded.
+        ValueError: It does not load.
     """
-    try:
-        return load(source)
-    except Exception as error:  # of several libraries: hostile files find an error of every kind in them
-        raise ValueError(
-            f"{source}: the {what} cannot be loaded ({cause_of(error)}): give a folder or Hub id of a DSA model."
-        ) from error
-
-
-def cause_of(error: Exception) -> str:
-    """Why something did not load: the first sentence of what a library says of it, at most 300 characters long."""
     from huggingface_hub.errors import StrictDataclassError
 
-    cause = error.__cause__ if isinstance(error, StrictDataclassError) else error
-    if "ignore_mismatched_sizes" in str(cause):  # transformers names the tensors in a table that it logs
-        return "weights have other shapes than its config says"
-    return (re.split(r"[.:]?\s*\n|\. ", str(cause))[0].rstrip(".") or type(cause).__name__)[:300]
+    try:
+        yield
+    except Exception as error:  # of several libraries: hostile files find an error of every kind in them
+        if has_options and isinstance(error, ValueError):
+            raise
+        if has_options and isinstance(error, StrictDataclassError):
+            raise ValueError(f"{cause_of(error)}.") from error
+        raise ValueError(
+            f"{what} cannot be loaded ({cause_of(error)}): give a folder or Hub id of a DSA model."
+        ) from error
 
 
 def load_config(source: str | Path) -> "DSAConfig":
@@ -75,7 +70,9 @@ def load_config(source: str | Path) -> "DSAConfig":
 
     from modeling_dsa.configuration_dsa import DSAConfig
 
-    return load_part("config", source, DSAConfig.from_pretrained)
+    with loading_errors(f"{source}: the config"):
+        config: DSAConfig = DSAConfig.from_pretrained(source)
+        return config
 
 
 def load_model(source: str | PathLike[str]) -> "DSAPreTrainedModel":
@@ -89,15 +86,13 @@ def load_model(source: str | PathLike[str]) -> "DSAPreTrainedModel":
         ValueError: It holds a model of another family, or the model cannot be loaded.
     """
     read_config(source)
-    return load_part("model", os.fspath(source), _load_as_saved)
 
-
-def _load_as_saved(source: str | Path) -> "DSAPreTrainedModel":
     from transformers import AutoConfig, AutoModel, AutoModelForSequenceClassification
 
-    config = AutoConfig.from_pretrained(source)
-    loader = AutoModelForSequenceClassification if config.is_classifier else AutoModel
-    return cast("DSAPreTrainedModel", loader.from_pretrained(source, config=config))
+    with loading_errors(f"{source}: the model"):
+        config = AutoConfig.from_pretrained(os.fspath(source))
+        loader = AutoModelForSequenceClassification if config.is_classifier else AutoModel
+        return cast("DSAPreTrainedModel", loader.from_pretrained(os.fspath(source), config=config))
 
 
 def load_model_and_tokenizer(source: str | Path) -> "tuple[DSAPreTrainedModel, PreTrainedTokenizerBase]":
@@ -133,8 +128,8 @@ def load_tokenizer(source: str | Path, config: "DSAConfig", *, trusted: bool = F
         if path is not None:
             refuse_unknown_patterns(path)
         _refuse_other_files(source)
-    load = partial(AutoTokenizer.from_pretrained, trust_remote_code=trusted)
-    tokenizer: PreTrainedTokenizerBase = load_part("tokenizer", source, load)
+    with loading_errors(f"{source}: the tokenizer"):
+        tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(source, trust_remote_code=trusted)
     if not hasattr(tokenizer, "backend_tokenizer"):
         raise ValueError(f"{source}: the tokenizer is no fast tokenizer: give a folder or Hub id of a DSA model.")
     _try_out(source, tokenizer)

@@ -1,12 +1,23 @@
 """Words of messages to people."""
 
 import difflib
+import re
 from collections.abc import Iterable
 
 
 def one_line(what: object) -> str:
     """An error's words without its line breaks."""
     return " ".join(str(what).split())
+
+
+def cause_of(error: Exception) -> str:
+    """Why something failed: the first sentence of what a library says of it, at most 300 characters long."""
+    from huggingface_hub.errors import StrictDataclassError
+
+    cause = error.__cause__ or error if isinstance(error, StrictDataclassError) else error
+    if "ignore_mismatched_sizes" in str(cause):  # transformers names the tensors in a table that it logs
+        return "weights have other shapes than its config says"
+    return (re.split(r"[.:]?\s*\n|\. ", str(cause).strip())[0].rstrip(".:") or type(cause).__name__)[:300]
 
 
 def suggestion(name: str, names: Iterable[str]) -> str:

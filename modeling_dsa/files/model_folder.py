@@ -6,6 +6,8 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, cast
 
+from .messages import cause_of
+
 CONFIG = "config.json"
 MODEL_TYPE = "dsa"
 _MOST_LABELS = 1_000_000
@@ -89,8 +91,7 @@ def _find_config(source: str | PathLike[str]) -> Path:
     try:
         return Path(hf_hub_download(str(source), CONFIG))
     except (OSError, HFValidationError) as error:
-        reason = str(error).strip().partition("\n")[0].rstrip(".:") or type(error).__name__
         raise FileNotFoundError(
-            f"{source} is no folder here, and on the Hub its {CONFIG} cannot be read ({reason}): give a folder or Hub "
-            "id of a saved model."
+            f"{source} is no folder here, and on the Hub its {CONFIG} cannot be read ({cause_of(error)}): give a "
+            "folder or Hub id of a saved model."
         ) from error

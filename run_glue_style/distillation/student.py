@@ -6,14 +6,14 @@ import torch
 from transformers import PreTrainedTokenizerBase
 
 from modeling_dsa import DSAConfig, DSAModel
-from modeling_dsa.files.loading import load_tokenizer
+from modeling_dsa.files.loading import load_tokenizer, loading_errors
 from modeling_dsa.files.model_folder import read_config
 from modeling_dsa.loading_dsa import refuse_missing_weights
 from modeling_dsa.poolings_dsa import POOLINGS
 from modeling_dsa.shipped.settings import setting_folder
 from modeling_dsa.text.building import build_model
 from modeling_dsa.text.tokenization import portable
-from run_glue_style.training.model import fresh_vocabulary, loading_errors, refuse_other_encoder
+from run_glue_style.training.model import fresh_vocabulary, refuse_other_encoder
 from run_glue_style.training.recipe import ModelArguments
 
 from .arguments import LossArguments
@@ -34,7 +34,7 @@ def student_config(arguments: ModelArguments, overrides: dict[str, Any]) -> DSAC
     """
     source = arguments.model_name_or_path or setting_folder(arguments.setting or "")
     read_config(source)  # of another family's model it says so
-    with loading_errors(source):
+    with loading_errors(str(source), has_options=True):
         config: DSAConfig = DSAConfig.from_pretrained(source, **{"sentences_per_example": 1, **overrides})
         if config.projection_size is not None:  # else the teacher may still give one
             config.validate()  # loading checks each field, but not how overrides fit together
@@ -75,7 +75,7 @@ def make_student(
     start = arguments.model_name_or_path
     config = _fitted_config(arguments, overrides, losses, teacher_width)
     if start is not None:
-        with loading_errors(start):
+        with loading_errors(start, has_options=True):
             drawn = tuple(prefix for option, prefix in _DRAWN.items() if option in overrides)
             refuse_other_encoder(start, config, overrides, drawn)
             with torch.random.fork_rng(devices=[]):
@@ -96,7 +96,8 @@ def _fitted_config(
 ) -> DSAConfig:
     """The student's config with vectors that can be compared with the teacher's."""
     config = student_config(arguments, overrides)
-    with loading_errors(arguments.model_name_or_path or setting_folder(arguments.setting or "")):
+    source = arguments.model_name_or_path or setting_folder(arguments.setting or "")
+    with loading_errors(str(source), has_options=True):
         if arguments.model_name_or_path is None and overrides.get("projection_size") is None:
             is_default = setting_folder(arguments.setting or "").resolve() == setting_folder(DEFAULT_SETTING).resolve()
             has_own = config.projection_size is not None and not is_default

@@ -2,22 +2,19 @@
 
 import logging
 import signal
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
 import torch
-from huggingface_hub.errors import StrictDataclassError
 from torch import nn
 from transformers import PreTrainedTokenizerBase
 
 from modeling_dsa import DSAConfig, DSAForSequenceClassification, DSAModel
 from modeling_dsa.encoding.teacher_words import USUAL_SIZE, teacher_name, vocabulary_from_teacher
 from modeling_dsa.files.hashing import describe_files
-from modeling_dsa.files.loading import load_tokenizer
-from modeling_dsa.files.messages import one_line
+from modeling_dsa.files.loading import load_tokenizer, loading_errors
 from modeling_dsa.files.model_folder import read_config
 from modeling_dsa.poolings_dsa import POOLINGS, ReinforcedPooling
 from modeling_dsa.shipped.settings import setting_folder
@@ -112,23 +109,6 @@ def vectors_path(task: Task, arguments: ModelArguments) -> Path | None:
     return path
 
 
-@contextmanager
-def loading_errors(source: str | Path) -> Iterator[None]:
-    """Tell in one sentence why config or weights of `source` do not load in this block.
-
-    Raises:
-        ValueError: They do not, or what was asked for does not fit them, which it says as it is.
-    """
-    try:
-        yield
-    except ValueError:
-        raise
-    except StrictDataclassError as error:
-        raise ValueError(one_line(error.__cause__ or error)) from error
-    except Exception as error:  # of several libraries: damaged files find an error of every kind in them
-        raise ValueError(f"{source} cannot be loaded: {one_line(error)}") from error
-
-
 def make_config(task: Task, arguments: ModelArguments, overrides: dict[str, Any]) -> DSAConfig:
     """The config of the model that is trained; a fresh model's vocabulary and word vectors set the rest.
 
@@ -138,7 +118,7 @@ def make_config(task: Task, arguments: ModelArguments, overrides: dict[str, Any]
     """
     source = arguments.model_name_or_path or setting_folder(arguments.setting or "")
     read_config(source)  # of another family's model it says so
-    with loading_errors(source):
+    with loading_errors(str(source), has_options=True):
         config: DSAConfig = DSAConfig.from_pretrained(source, **_labels(task), **overrides)
         config.validate()  # loading checks each field, but not how overrides fit together
     if arguments.model_name_or_path is not None:
@@ -171,7 +151,7 @@ def make_model(
     start = arguments.model_name_or_path
     config = make_config(task, arguments, overrides)
     if start is not None:
-        with loading_errors(start):
+        with loading_errors(start, has_options=True):
             return _saved_model(task, arguments, config, seed), portable(load_tokenizer(start, config))
     path = vectors_path(task, arguments)
     assert path is not None

@@ -27,11 +27,10 @@ from safetensors import SafetensorError
 from small_grids import GRID
 from small_repositories import save_system
 
-from modeling_dsa import DSAConfig, DSAModel
+from modeling_dsa import DSAModel
 from modeling_dsa.encoding.sources import open_sentences
 from modeling_dsa.files.columns import find_columns
-from modeling_dsa.files.loading import load_model, load_model_and_tokenizer, load_part
-from modeling_dsa.files.model_folder import read_config
+from modeling_dsa.files.loading import load_config, load_model, load_model_and_tokenizer, loading_errors
 from modeling_dsa.files.tables import file_table
 from modeling_dsa.files.text_files import read_rows
 from modeling_dsa.handler import EndpointHandler
@@ -208,10 +207,9 @@ def _in_copy(model: Path, read: Callable[[Path], object]) -> Callable[[Path], ob
 
 
 def _read_model_config(folder: Path) -> None:
-    read_config(folder)
-    config: DSAConfig = load_part("config", folder, DSAConfig.from_pretrained)
-    with torch.device("meta"):
-        load_part("model", folder, lambda _: DSAModel(config))
+    config = load_config(folder)
+    with torch.device("meta"), loading_errors("the model"):
+        DSAModel(config)
 
 
 def _read_tokenizer(folder: Path) -> None:

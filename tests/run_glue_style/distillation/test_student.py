@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from small_encoders import save_encoder
 from small_runs import SMALL_SIZES, pairs
 from small_teachers import save_teacher
 
@@ -59,3 +60,13 @@ def test_a_fresh_student_fits_its_teacher(
             0,
             show_progress=False,
         )
+
+
+def test_weights_that_do_not_fit_their_config_are_refused_in_one_sentence(tmp_path: Path) -> None:
+    config = save_encoder(tmp_path / "model", attention_head_size=4) / "config.json"
+    config.write_text(config.read_text().replace('"attention_head_size": 4', '"attention_head_size": 6'))
+    (tmp_path / "texts.txt").write_text("A dog.\n")
+    sentences = Sentences([open_sentences(str(tmp_path / "texts.txt"))])
+    start = ModelArguments(model_name_or_path=str(tmp_path / "model"))
+    with pytest.raises(ValueError, match=r"model cannot be loaded \(weights have other shapes than its config says"):
+        make_student(start, {}, LossArguments(), sentences, 6, 0, show_progress=False)
