@@ -323,6 +323,12 @@ def unit_vectors(vectors: Vectors) -> Vectors:
     return units
 
 
+def first_nonfinite(rows: Vectors) -> int | None:
+    """The index of the first row with NaN or an infinity; None where there is none. (rows, numbers)"""
+    finite = np.isfinite(rows).all(axis=1)  # (rows,)
+    return None if finite.all() else int(finite.argmin())
+
+
 def softmax(scores: Vectors) -> Vectors:
     """Scores as probabilities, which sum to 1 over the last axis. (..., classes) -> the same"""
     powers = np.exp(scores - scores.max(axis=-1, keepdims=True))

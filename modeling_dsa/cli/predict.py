@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
     from modeling_dsa import DSAConfig, DSAForSequenceClassification
-    from modeling_dsa.batching_dsa import Text
+    from modeling_dsa.batching_dsa import Text, Vectors
+    from modeling_dsa.encoding.encoder import SentenceEncoder
     from modeling_dsa.prediction.answers import Answer
 
 logger = logging.getLogger(__name__)
@@ -145,7 +146,6 @@ def _predictor(source: str) -> "Callable[[Sequence[Text]], list[Answer]]":
 def _nearest_label(source: str, labels: list[str], template: str) -> "Callable[[Sequence[Text]], list[Answer]]":
     """What gives the labels whose descriptions are nearest to texts."""
     from modeling_dsa.encoding.encoder import SentenceEncoder
-    from modeling_dsa.encoding.vector_files import check_finite
     from modeling_dsa.prediction.answers import answers
     from modeling_dsa.text.unknown_texts import unknown_texts
     from modeling_dsa.zero_shot_dsa import describe_labels, label_probabilities
@@ -155,16 +155,25 @@ def _nearest_label(source: str, labels: list[str], template: str) -> "Callable[[
     unknown = unknown_texts(encoder.tokenizer, labels)  # without the template, whose words are all known
     if unknown:
         raise ValueError(f"{source} knows no word of the label {labels[unknown[0]]!r:.80}: give other words for it.")
-    described = encoder.encode(descriptions)  # (labels, width)
-    check_finite(described, descriptions)
+    described = _finite_vectors(encoder, descriptions)  # (labels, width)
 
     def predict(texts: "Sequence[Text]") -> "list[Answer]":
         _tell_unknown(source, encoder.tokenizer, texts)
-        vectors = encoder.encode(cast("Sequence[str]", texts))  # (texts, width)
-        check_finite(vectors, cast("Sequence[str]", texts))
+        vectors = _finite_vectors(encoder, cast("Sequence[str]", texts))  # (texts, width)
         return answers(texts, label_probabilities(vectors, described), labels, "softmax")
 
     return predict
+
+
+def _finite_vectors(encoder: "SentenceEncoder", texts: "Sequence[str]") -> "Vectors":
+    """The vectors of texts. (texts, width)"""
+    from modeling_dsa.batching_dsa import first_nonfinite
+
+    vectors = encoder.encode(texts)
+    wrong = first_nonfinite(vectors)
+    if wrong is not None:
+        raise ValueError(f"The model's vector of {texts[wrong]!r:.80} is not finite: give another model.")
+    return vectors
 
 
 def _tell_unknown(source: str, tokenizer: "PreTrainedTokenizerBase", texts: "Sequence[Text]") -> None:

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.lib import format as npy
 
-from modeling_dsa.batching_dsa import Vectors
+from modeling_dsa.batching_dsa import Vectors, first_nonfinite
 from modeling_dsa.files.optional_packages import optional_packages
 from modeling_dsa.files.remote_paths import AnyPath
 from modeling_dsa.files.replacing import replaced_file
@@ -28,10 +28,10 @@ def check_finite(vectors: Vectors, sentences: Sequence[str]) -> None:
     Raises:
         ValueError: One of them holds NaN or an infinity.
     """
-    finite = np.isfinite(vectors).all(axis=1)  # (sentences,)
-    if not finite.all():
+    wrong = first_nonfinite(vectors)
+    if wrong is not None:
         raise ValueError(
-            f"The vector of the sentence {sentences[int(finite.argmin())][:80]!r} is not finite as {vectors.dtype}: "
+            f"The vector of the sentence {sentences[wrong][:80]!r} is not finite as {vectors.dtype}: "
             "give dtype float32, or normalize, or another model."
         )
 

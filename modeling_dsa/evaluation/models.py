@@ -5,9 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import cast
 
-import numpy as np
-
-from modeling_dsa.batching_dsa import Text, Vectors
+from modeling_dsa.batching_dsa import Text, Vectors, first_nonfinite
 from modeling_dsa.encoding.encoder import SentenceEncoder
 from modeling_dsa.encoding.teacher import load_teacher
 from modeling_dsa.files.loading import default_device, load_model_and_tokenizer
@@ -100,9 +98,9 @@ def _finite(encode: Encode) -> Encode:
 
     def checked(texts: list[str]) -> Vectors:
         vectors = encode(texts)
-        wrong = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
-        if len(wrong):
-            raise ValueError(f"The model's vector of {texts[wrong[0]]!r:.80} is not finite: its weights are broken.")
+        wrong = first_nonfinite(vectors)
+        if wrong is not None:
+            raise ValueError(f"The model's vector of {texts[wrong]!r:.80} is not finite: give another model.")
         return vectors
 
     return checked

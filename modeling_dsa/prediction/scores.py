@@ -2,11 +2,10 @@
 
 from collections.abc import Sequence
 
-import numpy as np
 import torch
 from transformers import PreTrainedTokenizerBase
 
-from modeling_dsa.batching_dsa import Batch, Text, TextTokenizer, Vectors, compute_in_batches
+from modeling_dsa.batching_dsa import Batch, Text, TextTokenizer, Vectors, compute_in_batches, first_nonfinite
 from modeling_dsa.modeling_dsa import DSAForSequenceClassification
 from modeling_dsa.prediction.logits import logits_to_scores, score_function
 
@@ -43,9 +42,7 @@ def label_scores(
         torch.manual_seed(0)  # of a variational model that predicts from samples
         found = compute_in_batches(TextTokenizer(tokenizer.backend_tokenizer), texts, logits, model.num_labels)
     scores = logits_to_scores(found, function)
-    finite = np.isfinite(scores).all(axis=1)  # (texts,)
-    if not finite.all():
-        raise ValueError(
-            f"The model's scores of {texts[int(finite.argmin())]!r:.80} are not finite: give another model."
-        )
+    wrong = first_nonfinite(scores)
+    if wrong is not None:
+        raise ValueError(f"The model's scores of {texts[wrong]!r:.80} are not finite: give another model.")
     return scores

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from modeling_dsa.batching_dsa import unit_vectors
+from modeling_dsa.batching_dsa import first_nonfinite, unit_vectors
 from modeling_dsa.encoding.teacher_words import leading_components
 from modeling_dsa.files.messages import one_line
 from modeling_dsa.files.replacing import replaced_file
@@ -66,9 +66,9 @@ class TeacherVectors:
             shard = self._shards[number]
             in_shard = flat[chosen] - (self._ends[number] - len(shard))
             taken[chosen] = shard[in_shard]
-            finite = np.isfinite(taken[chosen]).all(axis=1)  # (rows,)
-            if not finite.all():
-                row = in_shard[finite.argmin()] + 1
+            wrong = first_nonfinite(taken[chosen])
+            if wrong is not None:
+                row = in_shard[wrong] + 1
                 raise ValueError(f"{self._paths[number]}, row {row:,} is not finite: make these vectors again.")
         return taken.reshape(*rows.shape, self.width)
 
