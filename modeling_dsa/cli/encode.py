@@ -9,8 +9,8 @@ from typing import Any
 from modeling_dsa.batching_dsa import BATCH_SIZE, DTYPES
 from modeling_dsa.encoding.vector_files import SHARD_SIZE
 from modeling_dsa.files.command_line import whole_number
+from modeling_dsa.files.lines import STANDARD_INPUT
 from modeling_dsa.files.remote_paths import AnyPath, check_writable, parse_path
-from modeling_dsa.files.text_files import STANDARD_INPUT
 from modeling_dsa.shipped.models import model_source
 
 logger = logging.getLogger(__name__)

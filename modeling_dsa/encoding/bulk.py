@@ -19,10 +19,10 @@ from tqdm.auto import tqdm
 
 from modeling_dsa.batching_dsa import BATCH_SIZE, VectorType
 from modeling_dsa.files.launchers import started_processes
+from modeling_dsa.files.lines import STANDARD_INPUT
 from modeling_dsa.files.model_folder import holds_model
 from modeling_dsa.files.remote_paths import AnyPath
 from modeling_dsa.files.replacing import write_json
-from modeling_dsa.files.text_files import STANDARD_INPUT
 from modeling_dsa.text.unknown_texts import told_unknown, unknown_texts
 
 from .encoder import SentenceEncoder

@@ -11,22 +11,15 @@ from typing import Any
 
 from modeling_dsa.files.columns import find_text_columns
 from modeling_dsa.files.hashing import file_hash, require_hash
+from modeling_dsa.files.lines import DASH, STANDARD_INPUT, read_lines, read_standard_input
 from modeling_dsa.files.messages import cause_of, it_has
 from modeling_dsa.files.optional_packages import optional_packages
+from modeling_dsa.files.parquet_rows import open_parquet
 from modeling_dsa.files.remote_paths import AnyPath, parse_path
+from modeling_dsa.files.rows import require_column
 from modeling_dsa.files.tables import Table, file_table
-from modeling_dsa.files.text_files import (
-    DASH,
-    STANDARD_INPUT,
-    file_extension,
-    is_readable,
-    open_parquet,
-    optional_text,
-    read_lines,
-    read_rows,
-    read_standard_input,
-    require_column,
-)
+from modeling_dsa.files.text_files import file_extension, is_readable, read_rows
+from modeling_dsa.files.text_values import optional_text
 
 COLUMN = "text"
 

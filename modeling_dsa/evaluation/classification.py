@@ -13,7 +13,7 @@ from modeling_dsa.batching_dsa import Text
 from modeling_dsa.files.columns import find_columns
 from modeling_dsa.files.label_values import class_index
 from modeling_dsa.files.tables import file_table
-from modeling_dsa.files.text_files import row_texts
+from modeling_dsa.files.text_values import row_texts
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_validat
 from modeling_dsa.files.columns import find_columns
 from modeling_dsa.files.label_values import class_name, plain_label
 from modeling_dsa.files.tables import file_table
-from modeling_dsa.files.text_files import row_texts
+from modeling_dsa.files.text_values import row_texts
 
 from .similarity import Encode
 

@@ -14,7 +14,7 @@ from modeling_dsa.batching_dsa import Vectors, unit_vectors
 from modeling_dsa.files.columns import LabelNames, find_columns
 from modeling_dsa.files.label_values import as_number
 from modeling_dsa.files.tables import file_table
-from modeling_dsa.files.text_files import row_texts
+from modeling_dsa.files.text_values import row_texts
 
 Encode: TypeAlias = Callable[[list[str]], Vectors]  # sentences to their vectors, (sentences, numbers)
 Numbers: TypeAlias = npt.NDArray[np.float64]

@@ -8,7 +8,8 @@ from typing import cast
 from modeling_dsa.files.columns import check_text_columns, find_columns, find_text_columns, has_label_column
 from modeling_dsa.files.label_values import class_name, plain_label
 from modeling_dsa.files.tables import Table, file_table
-from modeling_dsa.files.text_files import file_extension, row_texts
+from modeling_dsa.files.text_files import file_extension
+from modeling_dsa.files.text_values import row_texts
 from modeling_dsa.prediction.texts import open_texts
 
 

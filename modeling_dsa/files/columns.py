@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from .label_values import as_number
+from .rows import Row, require_column
 from .tables import Table
-from .text_files import Row, require_column
 
 logger = logging.getLogger(__name__)
 

@@ -5,8 +5,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
+from .parquet_rows import open_parquet
 from .remote_paths import AnyPath
-from .text_files import Row, Rows, file_extension, open_parquet, read_rows
+from .rows import Row, Rows
+from .text_files import file_extension, read_rows
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,12 @@
-"""Files that are packed: how much may come out of one before it is refused."""
+"""Files that may be packed: opening them, and how much may come out of one before it is refused."""
 
 import gzip
 import io
-from typing import IO, TYPE_CHECKING
+import zlib
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
 
 from .remote_paths import AnyPath
 
@@ -74,3 +78,29 @@ class GzipReader(io.RawIOBase):
         """As `io.IOBase.close`."""
         self._file.close()
         super().close()
+
+
+@contextmanager
+def open_unpacked(path: AnyPath) -> Iterator[io.BufferedIOBase]:
+    """Open a file, unpacked where it ends in `.gz`.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: It is a folder or a pipe; or, also while it is read, a broken gzip file, or as `check_unpacked`.
+    """
+    if not path.exists():
+        raise FileNotFoundError(f"There is no file {path}: give files of texts.")
+    if path.is_dir():
+        raise ValueError(f"{path} is a folder: give the files in it.")
+    if not path.is_file():  # it is read more than once, and a pipe would wait for ever
+        raise ValueError(f"{path} is no regular file: write what it gives to a file first, or pipe it to `-`.")
+    try:
+        with ExitStack() as opened:
+            file: Any = opened.enter_context(path.open("rb"))
+            if not isinstance(path, Path):  # fsspec's own way to lines is slow
+                file = opened.enter_context(io.BufferedReader(file))
+            if path.name.lower().endswith(".gz"):
+                file = opened.enter_context(io.BufferedReader(GzipReader(file, path), _CHUNK))
+            yield file
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise ValueError(f"{path} is a broken gzip file ({error}): pack or download it again.") from error

@@ -7,17 +7,10 @@ from pathlib import Path
 
 from modeling_dsa.batching_dsa import Text
 from modeling_dsa.files.columns import check_text_columns, find_text_columns
+from modeling_dsa.files.lines import DASH, STANDARD_INPUT, read_lines, read_standard_input
 from modeling_dsa.files.tables import file_table
-from modeling_dsa.files.text_files import (
-    DASH,
-    STANDARD_INPUT,
-    file_extension,
-    read_lines,
-    read_rows,
-    read_standard_input,
-    required_text,
-    row_texts,
-)
+from modeling_dsa.files.text_files import file_extension, read_rows
+from modeling_dsa.files.text_values import required_text, row_texts
 
 _EXTENSION = re.compile(r"\w\.[a-zA-Z]{2,7}$")
 

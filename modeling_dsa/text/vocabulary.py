@@ -8,7 +8,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Protocol
 
-from modeling_dsa.files.text_files import read_lines
+from modeling_dsa.files.lines import read_lines
 
 from .pieces import learn_pieces
 from .tokenization import WordTokenizer, build_tokenizer, count_words, split_texts

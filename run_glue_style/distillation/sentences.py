@@ -10,7 +10,7 @@ from tqdm.auto import tqdm
 
 from modeling_dsa.encoding.sources import SentenceSource
 from modeling_dsa.files.hashing import with_length
-from modeling_dsa.files.text_files import STANDARD_INPUT
+from modeling_dsa.files.lines import STANDARD_INPUT
 
 _KEY_BYTES = 8
 

@@ -14,8 +14,10 @@ from datasets.exceptions import DatasetGenerationError
 
 from modeling_dsa.files.hashing import file_hash, require_hash
 from modeling_dsa.files.messages import listed
+from modeling_dsa.files.parquet_rows import open_parquet
+from modeling_dsa.files.rows import Row, Rows
 from modeling_dsa.files.tables import Table, file_table, name_classes, with_class_names
-from modeling_dsa.files.text_files import Row, Rows, file_extension, open_parquet
+from modeling_dsa.files.text_files import file_extension
 
 from .labels import Labels
 from .open_quotes import refuse_swallowed_rows

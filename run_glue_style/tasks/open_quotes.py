@@ -1,7 +1,7 @@
 """Rows with a class that an open quotation mark has made part of a text."""
 
 from modeling_dsa.files.open_quotes import rows_within
-from modeling_dsa.files.text_files import Row
+from modeling_dsa.files.rows import Row
 
 from .labels import Labels
 

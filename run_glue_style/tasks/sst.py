@@ -9,7 +9,9 @@ from typing import Literal, TypeAlias
 
 from datasets import DatasetDict
 
-from modeling_dsa.files.text_files import Rows, file_extension, read_lines
+from modeling_dsa.files.lines import read_lines
+from modeling_dsa.files.rows import Rows
+from modeling_dsa.files.text_files import file_extension
 
 from .labelled_examples import ExampleFormat, load_file
 from .labels import KnownClasses

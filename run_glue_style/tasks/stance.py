@@ -18,7 +18,8 @@ from scipy.sparse.csgraph import connected_components
 from sklearn.model_selection import StratifiedGroupKFold
 
 from modeling_dsa.files.hashing import file_hash, require_hash
-from modeling_dsa.files.text_files import Rows, read_rows
+from modeling_dsa.files.rows import Rows
+from modeling_dsa.files.text_files import read_rows
 
 from .distinct_texts import Indices, distinct_texts
 from .fnc_score import UNRELATED

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from modeling_dsa.files.columns import example_texts, find_columns, find_text_columns
+from modeling_dsa.files.rows import Rows
 from modeling_dsa.files.tables import Table
-from modeling_dsa.files.text_files import Rows
 
 
 def table(*rows: dict[str, Any], has_types: bool = True) -> Table:

@@ -1,6 +1,7 @@
 """modeling_dsa.files.unpacking: small files that hold gigabytes, given to what reads them."""
 
 import gzip
+import os
 import re
 import zipfile
 from pathlib import Path
@@ -9,7 +10,7 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
-from modeling_dsa.files.text_files import read_rows
+from modeling_dsa.files.text_files import read_rows, read_texts
 from modeling_dsa.text.word_vectors import read_vectors
 from run_glue_style.training.results import read_results
 
@@ -67,3 +68,17 @@ def test_many_rows_of_one_text_are_read_from_a_small_file(tmp_path: Path) -> Non
     (tmp_path / "a.jsonl.gz").write_bytes(gzip.compress(b'{"text": "a man"}\n' * 20_000))
     assert (tmp_path / "a.jsonl.gz").stat().st_size < 10_000
     assert sum(1 for _ in read_rows(tmp_path / "a.jsonl.gz")) == 20_000
+
+
+def test_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "a.txt")
+    with pytest.raises(ValueError, match=r"a\.txt is no regular file"):
+        read_texts([tmp_path / "a.txt"])
+
+
+@pytest.mark.parametrize("content", [b"id,text", gzip.compress(b"id,text\n1,a\n" * 1000, mtime=0)[:-9]])
+def test_broken_gzip_file(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "a.csv.gz"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=re.escape(f"{path} is a broken gzip file (")):
+        read_texts([path], ["text"])

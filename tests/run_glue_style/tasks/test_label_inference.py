@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from modeling_dsa.files.rows import Rows
 from modeling_dsa.files.tables import Table
-from modeling_dsa.files.text_files import Rows
 from run_glue_style.tasks.label_inference import ProblemType, infer_labels
 
 

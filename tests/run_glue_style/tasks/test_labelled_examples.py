@@ -18,7 +18,8 @@ import pytest
 from huggingface_hub import constants
 
 from modeling_dsa.files.hashing import file_hash
-from modeling_dsa.files.text_files import Rows, read_lines
+from modeling_dsa.files.lines import read_lines
+from modeling_dsa.files.rows import Rows
 from run_glue_style.tasks import labelled_examples
 from run_glue_style.tasks.labelled_examples import ExampleFormat, load_file, load_files, load_hub
 from run_glue_style.tasks.labels import KnownClasses
