@@ -9,6 +9,7 @@ from typing import Any
 from modeling_dsa.batching_dsa import BATCH_SIZE, DTYPES
 from modeling_dsa.encoding.vector_files import SHARD_SIZE
 from modeling_dsa.files.command_line import whole_number
+from modeling_dsa.files.launchers import Process
 from modeling_dsa.files.lines import STANDARD_INPUT
 from modeling_dsa.files.remote_paths import AnyPath, check_writable, parse_path
 from modeling_dsa.shipped.models import model_source
@@ -74,7 +75,7 @@ def run(arguments: argparse.Namespace) -> int:
         OSError: A file is missing or cannot be written.
     """
     from modeling_dsa.encoders_dsa import ENCODERS
-    from modeling_dsa.encoding.bulk import BulkOptions, Process, check_output, encode_bulk
+    from modeling_dsa.encoding.bulk import BulkOptions, check_output, encode_bulk
     from modeling_dsa.encoding.encoder import SentenceEncoder
     from modeling_dsa.encoding.sources import open_sentences
 

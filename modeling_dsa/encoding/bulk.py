@@ -4,11 +4,8 @@ was killed can be resumed, and several processes share the work.
 The processes need not know of each other: shard k belongs to process k modulo their number.
 """
 
-import hashlib
 import itertools
-import json
 import logging
-import os
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -18,14 +15,14 @@ from typing import Any
 from tqdm.auto import tqdm
 
 from modeling_dsa.batching_dsa import BATCH_SIZE, VectorType
-from modeling_dsa.files.launchers import started_processes
+from modeling_dsa.files.launchers import Process
 from modeling_dsa.files.lines import STANDARD_INPUT
 from modeling_dsa.files.model_folder import holds_model
 from modeling_dsa.files.remote_paths import AnyPath
-from modeling_dsa.files.replacing import write_json
 from modeling_dsa.text.unknown_texts import told_unknown, unknown_texts
 
 from .encoder import SentenceEncoder
+from .manifest import MANIFEST, Manifest, check_or_write_manifest, require_own
 from .model_hash import model_hash
 from .sources import SentenceSource
 from .vector_files import SHARD_SIZE, Append, check_finite, made_by, write_npy, write_parquet
@@ -34,37 +31,6 @@ from .windows import windows
 logger = logging.getLogger(__name__)
 
 _LOOKED_AT = 256  # sentences in which a foreign language would be noticed
-MANIFEST = "_manifest.json"  # what reads a folder of Parquet files passes over names with such a beginning
-
-
-@dataclass(frozen=True)
-class Process:
-    """One of the processes that share the shards.
-
-    Attributes:
-        rank: Its number, from 0.
-        count: How many there are, on all machines.
-    """
-
-    rank: int = 0
-    count: int = 1
-
-    @classmethod
-    def from_environment(cls) -> "Process":
-        """This process, as torchrun and `accelerate launch` tell it in RANK and WORLD_SIZE; else the only one.
-
-        Raises:
-            ValueError: The variables make no sense.
-        """
-        rank, count = os.environ.get("RANK", "0"), os.environ.get("WORLD_SIZE", "1")
-        if not (rank.isdecimal() and count.isdecimal() and int(rank) < int(count)):
-            raise ValueError(f"RANK={rank} and WORLD_SIZE={count} in the environment name no process: unset them.")
-        if "RANK" not in os.environ and (started := started_processes()) > 1:
-            raise ValueError(
-                f"The launcher started {started} processes, and none is told its number: set RANK, from 0, and "
-                "WORLD_SIZE for each, as torchrun and `accelerate launch` do."
-            )
-        return cls(int(rank), int(count))
 
 
 @dataclass(frozen=True)
@@ -152,7 +118,7 @@ def encode_bulk(
             source.require_unchanged()
             return rows
     output.mkdir(parents=True, exist_ok=True)
-    run = _check_or_write_manifest(output, _manifest(encoder, source, options), options.overwrite)
+    run = check_or_write_manifest(output, _manifest(encoder, source, options), options.overwrite)
     with _progress(source, process) as bar:
         return _encode_shards(encoder, source, output, options, process, run, bar)
 
@@ -183,7 +149,7 @@ def _encode_shards(
         if is_own:
             own.append(path)
         if is_own and (options.overwrite or made_by(path) != run):
-            _require_own(folder, run)
+            require_own(folder, run)
             with write_parquet(path, options.dtype, encoder.width, rows, run) as append:
                 rows += _encode(encoder, shard, options, append, bar)
                 source.require_unchanged()
@@ -196,7 +162,7 @@ def _encode_shards(
         found = re.fullmatch(r"vectors-(\d{6,})\.parquet", path.name)
         if found and int(found[1]) >= number:
             path.unlink(missing_ok=True)  # another process may be as far
-    _require_own(folder, run, own)
+    require_own(folder, run, own)
     return rows
 
 
@@ -227,8 +193,8 @@ def _tell_unknown(encoder: SentenceEncoder, sentences: Sequence[str]) -> None:
         logger.warning(f"{told}, the first ones: their vectors say nothing.")
 
 
-def _manifest(encoder: SentenceEncoder, source: SentenceSource, options: BulkOptions) -> dict[str, dict[str, Any]]:
-    """What the vectors depend on. The names tell people; the rest tells whether two runs give the same files."""
+def _manifest(encoder: SentenceEncoder, source: SentenceSource, options: BulkOptions) -> Manifest:
+    """What the vectors depend on."""
     return {
         "model": {"name": encoder.model.name_or_path, "sha256": model_hash(encoder)},
         "input": {"name": source.name, **source.fingerprint},
@@ -238,47 +204,3 @@ def _manifest(encoder: SentenceEncoder, source: SentenceSource, options: BulkOpt
             "shard_size": options.shard_size,
         },
     }
-
-
-def _without_names(manifest: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    return {
-        part: {name: value for name, value in fields.items() if name != "name"} for part, fields in manifest.items()
-    }
-
-
-def _hash(manifest: dict[str, dict[str, Any]]) -> str:
-    return hashlib.sha256(json.dumps(_without_names(manifest), sort_keys=True).encode()).hexdigest()
-
-
-def _require_own(folder: AnyPath, run: str, shards: Sequence[AnyPath] = ()) -> None:
-    """Check that the folder's manifest, and these of its shards, are still this run's."""
-    try:
-        is_own = _hash(json.loads((folder / MANIFEST).read_text(encoding="utf-8"))) == run
-    except (OSError, ValueError, AttributeError):
-        is_own = False
-    if not is_own or any(made_by(path) != run for path in shards):
-        raise ValueError(
-            f"{folder} was written by another run, too: its vectors are mixed. Encode again with --overwrite, or to "
-            "another folder."
-        )
-
-
-def _check_or_write_manifest(folder: AnyPath, manifest: dict[str, dict[str, Any]], overwrite: bool) -> str:
-    """Leave the manifest in a folder, unless it holds the vectors of another one; the hash that marks this one's."""
-    path, run = folder / MANIFEST, _hash(manifest)
-    if path.is_file() and not overwrite:
-        try:
-            found = _without_names(json.loads(path.read_text(encoding="utf-8")))
-        except (ValueError, AttributeError) as error:
-            raise ValueError(f"{path} is broken: give --overwrite to start again, or another folder.") from error
-        wanted = _without_names(manifest)
-        others = [part for part in wanted if found.get(part) != wanted[part]]
-        if others:
-            raise ValueError(
-                f"{folder} holds vectors of another run, which differs in its {' and its '.join(others)}: give "
-                "--overwrite to replace them, or another folder."
-            )
-        if found == wanted:  # other processes read it, and not every file system replaces a file in one step
-            return run
-    write_json(manifest, path)
-    return run

@@ -18,9 +18,11 @@ from small_encoders import many_sentences, small_encoder
 
 from modeling_dsa.batching_dsa import Vectors, VectorType
 from modeling_dsa.encoding import windows
-from modeling_dsa.encoding.bulk import MANIFEST, BulkOptions, Process, check_output, encode_bulk
+from modeling_dsa.encoding.bulk import BulkOptions, check_output, encode_bulk
 from modeling_dsa.encoding.encoder import SentenceEncoder
+from modeling_dsa.encoding.manifest import MANIFEST
 from modeling_dsa.encoding.sources import SentenceSource, open_sentences
+from modeling_dsa.files.launchers import Process
 
 SENTENCES = many_sentences(230)
 OPTIONS = BulkOptions(shard_size=50, batch_size=16)
@@ -295,26 +297,6 @@ def test_standard_input_is_not_for_several_processes(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="2 processes cannot share standard input: give a file, or run one process"):
         encode_bulk(small_encoder(), open_sentences("-"), tmp_path / "a", OPTIONS, Process(0, 2))
     assert not (tmp_path / "a").exists()
-
-
-def test_process_comes_from_the_launchers_variables(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("RANK", "WORLD_SIZE"):
-        monkeypatch.delenv(name, raising=False)
-    assert Process.from_environment() == Process(0, 1)
-    monkeypatch.setenv("RANK", "1")
-    with pytest.raises(ValueError, match="RANK=1 and WORLD_SIZE=1 in the environment name no process"):
-        Process.from_environment()
-    monkeypatch.setenv("WORLD_SIZE", "3")
-    assert Process.from_environment() == Process(1, 3)
-    monkeypatch.setenv("WORLD_SIZE", "x")
-    with pytest.raises(ValueError, match="WORLD_SIZE=x"):
-        Process.from_environment()
-    monkeypatch.delenv("RANK")
-    for name in ("WORLD_SIZE", "SLURM_STEP_NUM_TASKS"):
-        monkeypatch.delenv("WORLD_SIZE", raising=False)
-        monkeypatch.setenv(name, "4")
-        with pytest.raises(ValueError, match="The launcher started 4 processes, and none is told its number: set RANK"):
-            Process.from_environment()
 
 
 def test_vectors_that_the_type_cannot_hold_are_refused(tmp_path: Path) -> None:
