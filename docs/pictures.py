@@ -37,6 +37,7 @@ from modeling_dsa.explanation import faithfulness_report as faithfulness  # noqa
 from modeling_dsa.explanation.drawing import draw_attention, drawn_sentences  # noqa: E402
 from modeling_dsa.explanation.explain import explain  # noqa: E402
 from modeling_dsa.files.command_line import make_parser  # noqa: E402
+from modeling_dsa.files.exit_codes import exit_code_of  # noqa: E402
 from modeling_dsa.files.loading import load_model_and_tokenizer  # noqa: E402
 from modeling_dsa.files.replacing import replaced_file  # noqa: E402
 from modeling_dsa.hub.static_space import write_static_space  # noqa: E402
@@ -98,10 +99,10 @@ def pictures() -> dict[Path, Draw]:
     for table in sorted((ROOT / "results").rglob("table.md")):
         folder = table.parent
         if any((folder / name).is_file() for name in ("table.json", "entropy.json", "overlap.json")):
-            found |= dict.fromkeys((folder / "plot.png", folder / "plot.svg"), partial(tabulate.main, [str(folder)]))
+            found |= dict.fromkeys((folder / "plot.png", folder / "plot.svg"), partial(_table, folder))
     attention = ROOT / "results" / "snli-attention"
-    runs = map(str, sorted(attention.glob("*/seed-0.json.gz")))
-    history = partial(entropy_history.main, [*runs, "--output", str(attention / "entropy")])
+    runs = sorted(attention.glob("*/seed-0.json.gz"))
+    history = partial(entropy_history.draw_files, runs, attention / "entropy")
     found |= dict.fromkeys((attention / "entropy.png", attention / "entropy.svg"), history)
     snli = ROOT / "results" / "snli-table"
     epochs = cost_plot.read_epochs(ROOT / "benchmarks" / "table_epoch.json")
@@ -177,19 +178,28 @@ def _card(folder: Path) -> None:
     draw_attention_of_examples(FinishedRun(model, tokenizer, texts, folder, folder.name))
 
 
+def _table(folder: Path) -> None:
+    _, write = tabulate.table_and_writer(folder)
+    write()
+
+
 def _benchmark(draw: Callable[[Record], Figure], record: Path) -> None:
     draw_record(read_record(record), draw, record)
 
 
-def main(argv: Sequence[str] | None = None) -> None:
-    """Read the command line and draw."""
+def main(argv: Sequence[str] | None = None) -> int:
+    """Read the command line and draw; the exit code is that of `exit_code_of`."""
     parser = make_parser(__doc__)
     parser.add_argument("paths", nargs="*", type=Path, metavar="PATH", help="Pictures or folders; default: all.")
-    asked = [path.resolve() for path in parser.parse_args(argv).paths] or [ROOT]
+    return exit_code_of(partial(_draw, parser.parse_args(argv).paths), argv)
+
+
+def _draw(paths: Sequence[Path]) -> None:
+    asked = [path.resolve() for path in paths] or [ROOT]
     os.chdir(ROOT)  # pictures name the model's folder as it was given
     drawn = {path: draw for path, draw in pictures().items() if any(path.is_relative_to(one) for one in asked)}
     if not drawn:
-        parser.error("there is no picture in these paths")
+        raise ValueError("There is no picture in these paths: give others.")
     for draw in dict.fromkeys(drawn.values()):
         draw()
     for path in drawn:
@@ -197,4 +207,4 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -5,12 +5,12 @@ import logging
 import shlex
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from importlib.metadata import entry_points, version
 from typing import Any, NoReturn
 
-from safetensors import SafetensorError
-
-from modeling_dsa.files.command_line import Parser, refuse_mistyped
+from modeling_dsa.files.command_line import Parser
+from modeling_dsa.files.exit_codes import exit_code_of
 from modeling_dsa.files.messages import one_line
 from modeling_dsa.files.standard_output import check_standard_output
 
@@ -29,34 +29,27 @@ def main(argv: Sequence[str] | None = None) -> int:
         argv: The command line's arguments; default: the process's own.
 
     Returns:
-        0, or 2 after a user's mistake, which is told in one sentence, or 1 where the Hub did not take a model, or 130
-        after an interrupt.
+        As `exit_code_of`, or 1 where the Hub did not take a model.
 
     Raises:
         SystemExit: After --help and --version, and with code 2 where the command line itself is wrong.
     """
-    logging.basicConfig(format="%(message)s", stream=sys.stderr)
-    logging.getLogger("huggingface_hub").propagate = False  # it has a handler of its own
     argv = sys.argv[1:] if argv is None else argv
+    return exit_code_of(partial(_run, argv), argv)
+
+
+def _run(argv: Sequence[str]) -> int:
     arguments = _parser().parse_args(argv)
     arguments.command = shlex.join(["dsa", *argv])
 
     run: Callable[[argparse.Namespace], int] = arguments.run
     for package in {"modeling_dsa", run.__module__.partition(".")[0]}:
         logging.getLogger(package).setLevel(logging.INFO)
-    try:
-        from transformers.utils import logging as transformers_logging  # takes seconds, in which one may stop it
+    from transformers.utils import logging as transformers_logging  # takes seconds
 
-        transformers_logging.disable_progress_bar()
-        refuse_mistyped(argv)
-        check_standard_output()
-        return run(arguments)
-    except KeyboardInterrupt:
-        logger.error("Stopped.")
-        return 130
-    except (ValueError, OSError, SafetensorError) as error:
-        logger.error(f"error: {error}")
-        return 2
+    transformers_logging.disable_progress_bar()
+    check_standard_output()
+    return run(arguments)
 
 
 class _Parser(Parser):

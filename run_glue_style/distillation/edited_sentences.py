@@ -9,16 +9,19 @@ of it says what it still means. The output has a sentence a line, none twice and
 both files in one.
 """
 
+import argparse
 import random
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 from tqdm.auto import tqdm
 
 from modeling_dsa.encoding.sources import open_sentences
 from modeling_dsa.files.command_line import make_parser, whole_number
+from modeling_dsa.files.exit_codes import exit_code_of
 from modeling_dsa.files.replacing import replaced_file
 
 Words = list[str]
@@ -108,24 +111,24 @@ def write_edited(sentences: Sequence[str], path: Path, copies: int, seed: int) -
     return len(known) - len(set(sentences))
 
 
-def main(argv: Sequence[str] | None = None) -> None:
-    """Read the command line and write the copies."""
+def main(argv: Sequence[str] | None = None) -> int:
+    """Read the command line and write the copies; the exit code is that of `exit_code_of`."""
     parser = make_parser(__doc__)
     parser.add_argument("texts", help="What `dsa encode` reads.")
     parser.add_argument("output", type=Path, help="A .txt file.")
     parser.add_argument("--text_column", help="The column of the sentences.")
     parser.add_argument("--copies", type=whole_number(1), default=1, help="Of each sentence; default: %(default)s.")
     parser.add_argument("--seed", type=int, default=0, help="Default: %(default)s.")
-    arguments = parser.parse_args(argv)
+    return exit_code_of(partial(_edit, parser.parse_args(argv)), argv)
+
+
+def _edit(arguments: argparse.Namespace) -> None:
     if arguments.output.suffix != ".txt":
-        parser.error(f"{arguments.output}: the copies are lines of text: name a .txt file.")
-    try:
-        sentences = list(open_sentences(arguments.texts, arguments.text_column).read())
-        count = write_edited(sentences, arguments.output, arguments.copies, arguments.seed)
-    except (ValueError, OSError) as error:
-        parser.error(str(error))
+        raise ValueError(f"{arguments.output}: the copies are lines of text: name a .txt file.")
+    sentences = list(open_sentences(arguments.texts, arguments.text_column).read())
+    count = write_edited(sentences, arguments.output, arguments.copies, arguments.seed)
     print(f"{count:,} edited sentences are in {arguments.output}.", file=sys.stderr)  # noqa: T201
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -5,10 +5,13 @@ their trained parameters and, with --epochs, over the time of an epoch, as `benc
 runs themselves were made on machines with other work. The picture is FOLDER/costs.png and FOLDER/costs.svg.
 """
 
+import argparse
 import json
 import math
 import statistics
+import sys
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +19,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from modeling_dsa.files.command_line import make_parser
+from modeling_dsa.files.exit_codes import exit_code_of
 from modeling_dsa.files.pictures import look, save_picture, scale_by_logarithm, wrapped
 from modeling_dsa.files.replacing import filled_folder
 from run_glue_style.training.results import read_metric
@@ -108,23 +112,23 @@ def _draw(panel: Axes, points: Mapping[str, _Point], numbers: Mapping[str, int],
     panel.set_xlabel(axis)
 
 
-def main(argv: Sequence[str] | None = None) -> None:
-    """Read the command line and draw."""
+def main(argv: Sequence[str] | None = None) -> int:
+    """Read the command line and draw; the exit code is that of `exit_code_of`."""
     parser = make_parser(__doc__)
     parser.add_argument("folder", type=Path, help="Folder of runs.")
     parser.add_argument("--table", default="snli", help="The paper's table; default: snli.")
     parser.add_argument("--epochs", type=Path, metavar="FILE", help="Measured epochs: benchmarks/table_epoch.json.")
-    arguments = parser.parse_args(argv)
-    try:
-        table, runs = read_published(arguments.table), read_rows(arguments.folder)
-        if not table.costs:
-            raise ValueError(f"The table '{table.name}' says nothing of costs: give another --table.")
-        epochs = None if arguments.epochs is None else read_epochs(arguments.epochs)
-        with filled_folder(arguments.folder) as beside:
-            draw_costs(table, runs, beside / "costs", epochs)
-    except (ValueError, OSError) as error:
-        parser.error(str(error))
+    return exit_code_of(partial(_draw_folder, parser.parse_args(argv)), argv)
+
+
+def _draw_folder(arguments: argparse.Namespace) -> None:
+    table, runs = read_published(arguments.table), read_rows(arguments.folder)
+    if not table.costs:
+        raise ValueError(f"The table '{table.name}' says nothing of costs: give another --table.")
+    epochs = None if arguments.epochs is None else read_epochs(arguments.epochs)
+    with filled_folder(arguments.folder) as beside:
+        draw_costs(table, runs, beside / "costs", epochs)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

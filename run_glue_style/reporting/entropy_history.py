@@ -6,13 +6,16 @@ Each RUN is an all_results.json of a run with --record_attention true, or a stud
 PATH.png and PATH.svg: a panel for each routing iteration, a line for each run.
 """
 
+import sys
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from matplotlib.figure import Figure
 
 from modeling_dsa.files.command_line import make_parser
+from modeling_dsa.files.exit_codes import exit_code_of
 from modeling_dsa.files.pictures import look, save_picture
 from modeling_dsa.files.replacing import filled_folder
 from run_glue_style.training.progress import ENTROPY_KEY
@@ -52,26 +55,37 @@ def draw_entropy_history(runs: Mapping[str, Mapping[str, Any]], path: Path) -> N
     save_picture(figure, path)
 
 
+def draw_files(paths: Sequence[Path], output: Path) -> None:
+    """Draw the runs of these files, each called by its file and the folder that it is in.
+
+    Args:
+        paths: Of an all_results.json, or of a study's seed-N.json.gz.
+        output: Where, without an extension.
+
+    Raises:
+        ValueError: Two have one name, one is something else or damaged, or its run did not record its attention.
+        OSError: One cannot be read, or the picture not written.
+    """
+    runs = {_name(path): read_results(path) for path in paths}
+    if len(runs) < len(paths):
+        raise ValueError("Two of the runs have one name, by their folders and files: draw them apart.")
+    with filled_folder(output.parent) as beside:
+        draw_entropy_history(runs, beside / output.name)
+
+
 def _name(path: Path) -> str:
     """What a run is called: its file and the folder that it is in."""
     return "/".join(path.parts[-2:]).removesuffix(".gz").removesuffix(".json")
 
 
-def main(argv: Sequence[str] | None = None) -> None:
-    """Read the command line and draw."""
+def main(argv: Sequence[str] | None = None) -> int:
+    """Read the command line and draw; the exit code is that of `exit_code_of`."""
     parser = make_parser(__doc__)
     parser.add_argument("runs", nargs="+", type=Path, metavar="RUN", help="all_results.json, or seed-N.json.gz.")
     parser.add_argument("--output", type=Path, required=True, help="The picture, without an extension.")
     arguments = parser.parse_args(argv)
-    try:
-        runs = {_name(path): read_results(path) for path in arguments.runs}
-        if len(runs) < len(arguments.runs):
-            raise ValueError("Two of the runs have one name, by their folders and files: draw them apart.")
-        with filled_folder(arguments.output.parent) as beside:
-            draw_entropy_history(runs, beside / arguments.output.name)
-    except (ValueError, OSError) as error:
-        parser.error(str(error))
+    return exit_code_of(partial(draw_files, arguments.runs, arguments.output), argv)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

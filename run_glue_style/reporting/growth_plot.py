@@ -5,8 +5,11 @@ joins the runs of one epoch, which saw more for having more, and a dashed one th
 The picture is FOLDER/growth.png and FOLDER/growth.svg.
 """
 
+import argparse
 import statistics
+import sys
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +17,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from modeling_dsa.files.command_line import make_parser
+from modeling_dsa.files.exit_codes import exit_code_of
 from modeling_dsa.files.pictures import look, save_picture, scale_by_logarithm
 from modeling_dsa.files.replacing import filled_folder
 from run_glue_style.training.results import read_metric
@@ -86,21 +90,22 @@ def _seen(runs: _Runs) -> float:
     return _examples(runs) * _epochs(runs)
 
 
-def main(argv: Sequence[str] | None = None) -> None:
-    """Read the command line and draw."""
+def main(argv: Sequence[str] | None = None) -> int:
+    """Read the command line and draw; the exit code is that of `exit_code_of`."""
     parser = make_parser(__doc__)
     parser.add_argument("folder", type=Path, help="Folder of a grid's runs.")
     parser.add_argument("--metrics", nargs="+", default=["validation.cosine"], help="Default: validation.cosine.")
-    arguments = parser.parse_args(argv)
+    return exit_code_of(partial(_draw_folder, parser.parse_args(argv)), argv)
+
+
+def _draw_folder(arguments: argparse.Namespace) -> None:
+    rows = read_rows(arguments.folder)
     try:
-        rows = read_rows(arguments.folder)
         with filled_folder(arguments.folder) as beside:
             draw_growth(rows, arguments.metrics, beside / "growth")
     except KeyError as error:
-        parser.error(f"A run in {arguments.folder} has no {error}.")
-    except (ValueError, OSError) as error:
-        parser.error(str(error))
+        raise ValueError(f"A run in {arguments.folder} has no {error}: make it again.") from error
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

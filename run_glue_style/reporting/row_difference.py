@@ -5,13 +5,18 @@
 For each metric: the mean difference, Student's 95 % interval over the seeds, and a paired t-test over them.
 """
 
+import argparse
+import sys
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from modeling_dsa.files.command_line import make_parser
+from modeling_dsa.files.exit_codes import exit_code_of
 from modeling_dsa.files.markdown import markdown_table
 from modeling_dsa.files.messages import suggestion
+from modeling_dsa.files.standard_output import standard_output
 from run_glue_style.training.results import read_metric
 
 from .grid.differences import OTHER_EXAMPLES, Measured, compare, difference_cells
@@ -50,8 +55,8 @@ def _measured(runs: Sequence[Mapping[str, Any]], metric: str) -> Measured:
     return Measured({run["seed"]: read_metric(run, metric) for run in runs}, runs=runs)
 
 
-def main(argv: Sequence[str] | None = None) -> None:
-    """Read the command line and print the table."""
+def main(argv: Sequence[str] | None = None) -> int:
+    """Read the command line and print the table; the exit code is that of `exit_code_of`."""
     parser = make_parser(__doc__)
     parser.add_argument("folder", type=Path, help="Folder of runs.")
     parser.add_argument("row")
@@ -59,12 +64,14 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument(
         "--metric", nargs="+", default=["validation.accuracy", "test.accuracy"], help="Default: both splits' accuracy."
     )
-    arguments = parser.parse_args(argv)
-    try:
-        print(difference_table(arguments.folder, arguments.row, arguments.other, arguments.metric))  # noqa: T201
-    except ValueError as error:
-        parser.error(str(error))
+    return exit_code_of(partial(_print_difference, parser.parse_args(argv)), argv)
+
+
+def _print_difference(arguments: argparse.Namespace) -> None:
+    table = difference_table(arguments.folder, arguments.row, arguments.other, arguments.metric)
+    with standard_output() as answer:
+        print(table, file=answer)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -8,14 +8,19 @@ has a table.json, the paper's, both with table.json and plots, and one of `atten
 
 import json
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from modeling_dsa.files.command_line import make_parser
+from modeling_dsa.files.exit_codes import exit_code_of
 from modeling_dsa.files.markdown import markdown_table
+from modeling_dsa.files.messages import one_line
 from modeling_dsa.files.replacing import filled_folder, replaced_file, write_json
+from modeling_dsa.files.standard_output import standard_output
 from run_glue_style.tasks.validation_split import is_validation
 from run_glue_style.training.results import check_seeds, have_same_examples, read_run
 
@@ -91,13 +96,14 @@ def read_comparison(folder: Path) -> Comparison | None:
     """The paper's table that `reproduce` fills in this folder, with the runs that are there now; None in others.
 
     Raises:
-        ValueError: The folder has no runs, or they do not fit into one table.
+        ValueError: The folder has no runs, they do not fit into one table, or table.json is damaged.
     """
     path = folder / "table.json"
     if not path.is_file():
         return None
-    written = json.loads(path.read_text(encoding="utf-8"))
-    return Comparison(read_published(written["table"]), read_rows(folder), written["quick"])
+    with _record(path) as written:
+        name, quick = written["table"], written["quick"]
+    return Comparison(read_published(name), read_rows(folder), quick)
 
 
 def read_grid_table(folder: Path) -> GridTable | None:
@@ -122,12 +128,12 @@ def table_and_writer(folder: Path) -> tuple[str, Callable[[], None]]:
     """What table.md of a folder says, made from its runs, and what writes it with the files that go with it.
 
     Raises:
-        ValueError: The folder has no runs, or they do not fit into one table.
+        ValueError: The folder has no runs, they do not fit into one table, or a record is damaged.
     """
     for name, (as_table, write) in _OF_STUDIES.items():
         if (path := folder / name).is_file():
-            content = json.loads(path.read_text(encoding="utf-8"))
-            return as_table(content), partial(write, content, folder)
+            with _record(path) as content:
+                return as_table(content), partial(write, content, folder)
     if (grid := read_grid_table(folder)) is not None:
         return grid.as_markdown(), grid.write
     if (comparison := read_comparison(folder)) is not None:
@@ -136,23 +142,34 @@ def table_and_writer(folder: Path) -> tuple[str, Callable[[], None]]:
     return table, partial(_write_table, table, folder)
 
 
+@contextmanager
+def _record(path: Path) -> Iterator[Any]:
+    """What a JSON file holds; where the block misses something in it, the message names the file."""
+    try:
+        yield json.loads(path.read_text(encoding="utf-8"))
+    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError, LookupError, TypeError, AttributeError) as error:
+        reason = f"it has no {error}" if isinstance(error, KeyError) else one_line(error)
+        raise ValueError(f"{path} is damaged ({reason}): make it again.") from error
+
+
 def _write_table(table: str, folder: Path) -> None:
     with replaced_file(folder / "table.md") as beside:
         beside.write_text(table, encoding="utf-8")
 
 
-def main(argv: Sequence[str] | None = None) -> None:
-    """Read the command line and write the table."""
+def main(argv: Sequence[str] | None = None) -> int:
+    """Read the command line, write the table and print it; the exit code is that of `exit_code_of`."""
     parser = make_parser(__doc__)
     parser.add_argument("folder", type=Path, help="Folder of the runs.")
-    folder = parser.parse_args(argv).folder
-    try:
-        table, write = table_and_writer(folder)
-    except ValueError as error:
-        parser.error(str(error))
+    return exit_code_of(partial(_tabulate, parser.parse_args(argv).folder), argv)
+
+
+def _tabulate(folder: Path) -> None:
+    table, write = table_and_writer(folder)
     write()
-    print(table)  # noqa: T201  (this is the command's answer)
+    with standard_output() as answer:
+        print(table, file=answer)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -4,13 +4,18 @@ python -m run_glue_style.sample.make_sample --train_file train_57k.parquet --val
 --test_file snli_1.0_test.jsonl --vectors glove.6B.zip --output_dir run_glue_style/sample
 """
 
+import argparse
+import sys
 import zipfile
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import pyarrow.parquet as pq
 from datasets import DatasetDict
 
 from modeling_dsa.files.command_line import make_parser
+from modeling_dsa.files.exit_codes import exit_code_of
 from modeling_dsa.text.tokenization import count_words
 from run_glue_style.tasks.labelled_examples import load_files
 from run_glue_style.tasks.nli import NLI
@@ -38,19 +43,22 @@ def write_vectors(source: Path, member: str, words: set[str], target: Path) -> N
         kept.writelines(row for row in rows if row.partition(b" ")[0].decode("utf-8") in words)
 
 
-def main() -> None:
-    """Read the command line and write the sample."""
+def main(argv: Sequence[str] | None = None) -> int:
+    """Read the command line and write the sample; the exit code is that of `exit_code_of`."""
     parser = make_parser(__doc__)
     for split in ("train", "validation", "test"):
         parser.add_argument(f"--{split}_file", type=Path, required=True, help=f"SNLI pairs of the {split} split.")
     parser.add_argument("--vectors", type=Path, required=True, help="GloVe archive (.zip).")
     parser.add_argument("--member", default="glove.6B.100d.txt", help="Text file in the archive.")
     parser.add_argument("--output_dir", type=Path, required=True, help="Folder of the sample.")
-    arguments = parser.parse_args()
+    return exit_code_of(partial(_make, parser.parse_args(argv)), argv)
+
+
+def _make(arguments: argparse.Namespace) -> None:
     files = {name: getattr(arguments, f"{name}_file") for name in ("train", "validation", "test")}
     words = write_pairs(load_files(files, NLI), arguments.output_dir)
     write_vectors(arguments.vectors, arguments.member, words, arguments.output_dir / "glove.6B.100d.sample.zip")
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -73,7 +73,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--seeds", type=count, default=3, help="Fresh models of each scale; default: %(default)s.")
     parser.add_argument("--sentences", type=count, help="Only the first so many; default: all.")
     parser.add_argument("--output_dir", type=Path, default=Path("runs/attention-entropy"), help="Default: %(default)s.")
-    return run_command(partial(_make, parser.parse_args(argv), list(sys.argv[1:] if argv is None else argv)))
+    return run_command(partial(_make, parser.parse_args(argv), list(sys.argv[1:] if argv is None else argv)), argv)
 
 
 def _make(arguments: argparse.Namespace, argv: list[str]) -> tuple[Path, str]:

@@ -2,11 +2,11 @@
 
 import argparse
 import logging
-import sys
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
-from modeling_dsa.files.command_line import refuse_mistyped
+from modeling_dsa.files.exit_codes import exit_code_of
 from modeling_dsa.files.standard_output import check_standard_output, standard_output
 from run_glue_style.training.arguments import given_options
 
@@ -36,13 +36,12 @@ def run_study(
     arguments, options = parser.parse_known_args(argv)
 
     def checked() -> tuple[Path, str]:
-        refuse_mistyped(sys.argv[1:] if argv is None else argv)
         _check_spelling(options)
         for name in left_out.keys() & given_options(options):
             raise ValueError(f"Leave out --{name}: {left_out[name]}.")
         return make(arguments, options)
 
-    return run_command(checked)
+    return run_command(checked, argv)
 
 
 def _check_spelling(options: Sequence[str]) -> None:
@@ -53,26 +52,23 @@ def _check_spelling(options: Sequence[str]) -> None:
             raise ValueError(f"Write --{name[2:].replace('-', '_')} in place of {name}.")
 
 
-def run_command(make: Callable[[], tuple[Path, str]]) -> int:
+def run_command(make: Callable[[], tuple[Path, str]], argv: Sequence[str] | None) -> int:
     """Make a table and print it.
 
     Args:
         make: Makes it, and gives its folder and its Markdown.
+        argv: As for `exit_code_of`.
 
     Returns:
-        The exit code: 2 after a mistake or a failed run, 130 after an interrupt.
+        As `exit_code_of`: 2 also after a failed run.
     """
-    logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
-    try:
-        check_standard_output()
-        folder, table = make()
-        logger.info(f"The table is {folder / 'table.md'}, its picture {folder / 'plot.png'}.")
-        with standard_output() as answer:
-            print(table, file=answer)
-    except KeyboardInterrupt:
-        logger.warning("Stopped. The same command resumes here.")
-        return 130
-    except (ValueError, OSError) as error:
-        logger.error(f"error: {error}")
-        return 2
-    return 0
+    stopped = "Stopped. The same command resumes here."
+    return exit_code_of(partial(_make_and_print, make), argv, level=logging.INFO, stopped=stopped)
+
+
+def _make_and_print(make: Callable[[], tuple[Path, str]]) -> None:
+    check_standard_output()
+    folder, table = make()
+    logger.info(f"The table is {folder / 'table.md'}, its picture {folder / 'plot.png'}.")
+    with standard_output() as answer:
+        print(table, file=answer)

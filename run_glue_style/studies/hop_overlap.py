@@ -50,7 +50,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Read the command line and measure; the exit code is that of `run_command`."""
     parser = make_parser(__doc__)
     parser.add_argument("folder", metavar="FOLDER", type=Path, help="Output folder of a grid, with its models.")
-    return run_command(partial(_make, parser.parse_args(argv)))
+    return run_command(partial(_make, parser.parse_args(argv)), argv)
 
 
 def _make(arguments: argparse.Namespace) -> tuple[Path, str]:

@@ -90,12 +90,12 @@ def refuse_other_options(run: PlannedRun) -> None:
     """Refuse a finished run that was made otherwise than planned.
 
     Raises:
-        ValueError: Its command line was another, or is not known.
+        ValueError: Its command line was another, or a record is damaged.
     """
     for path in (run.record, run.folder / RESULTS):
         if path.is_file():
             results = read_run(path)
-            made_with = results.get("command", ["", "unknown"])[1:]
+            made_with = results["command"][1:]
             if _trained_by(made_with, results) != _trained_by(run.arguments, results):
                 raise ValueError(
                     f"{path} is a run with other options: it was made with "
@@ -107,7 +107,7 @@ def refuse_other_options(run: PlannedRun) -> None:
 
 def _trained_by(arguments: Sequence[str], results: Mapping[str, Any]) -> dict[str, list[str]]:
     """The options of a command line that say what is trained, where it was a model with these results."""
-    config = DSAConfig.from_dict(results.get("model", {}))
+    config = DSAConfig.from_dict(results["model"])
     return {
         name: values
         for name, values in option_values(arguments).items()

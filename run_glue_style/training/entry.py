@@ -4,12 +4,13 @@ import logging
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any
 
 from datasets import disable_progress_bars
 from datasets.exceptions import DatasetGenerationError
-from safetensors import SafetensorError
 
+from modeling_dsa.files.exit_codes import exit_code_of
 from modeling_dsa.files.messages import one_line
 from modeling_dsa.hub.publishing import NotPushedError
 from run_glue_style.tasks.task import Task
@@ -26,26 +27,22 @@ logger = logging.getLogger(__name__)
 
 
 def run_script(main: Callable[[], None]) -> int:
-    """Run a script's main function; a user's mistake becomes one sentence and exit code 2, an interrupt 130."""
-    logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
+    """Run a script's main function; the exit code is that of `exit_code_of`, or 1 where the Hub took no model."""
     for chatty in ("httpx", "httpx2", "datasets", "accelerate"):
         logging.getLogger(chatty).setLevel(logging.WARNING)
-    logging.getLogger("huggingface_hub").propagate = False  # it has a handler of its own
     disable_progress_bars()  # of steps that nobody asked for, such as Filter
+    return exit_code_of(partial(_run, main), None, level=logging.INFO)
+
+
+def _run(main: Callable[[], None]) -> int:
+    """Run it; how training alone ends has its exit code or sentence here."""
     try:
         main()
     except Interrupted as how:
         logger.warning(f"Stopped; the checkpoint is written. {how}")
         return 130
-    except KeyboardInterrupt:
-        logger.warning("Stopped.")
-        return 130
     except DatasetGenerationError as error:
-        logger.error(f"error: {one_line(error.__cause__ or error)}")
-        return 2
-    except (ValueError, OSError, SafetensorError) as error:
-        logger.error(f"error: {error}")
-        return 2
+        raise ValueError(one_line(error.__cause__ or error)) from error
     except NotPushedError as error:
         logger.error(f"error: {error}")
         return 1

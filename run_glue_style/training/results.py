@@ -39,7 +39,10 @@ IDENTITY = (
     *("vocabulary", "data", "class_shares", "examples_of_files", "class_points", "losses", "teacher", "similarity"),
 )
 FRESH = "fresh weights"  # what a run starts from that starts from no model
-_OF_EVERY_RUN = ("setting", "seed", "metrics", "trained_parameters", "train_seconds")
+_OF_EVERY_RUN = (
+    *("setting", "seed", "metrics", "trained_parameters", "train_seconds", "steps", "recipe", "recipe_name", "model"),
+    *("data", "source", "vectors", "command", "processes"),
+)
 _SHOWN_CLASSES = 12
 
 

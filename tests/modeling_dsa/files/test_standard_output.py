@@ -45,14 +45,14 @@ def test_a_reader_that_has_enough_is_no_error_and_a_broken_bar_of_progress_is(mo
 
 def test_a_table_that_nobody_can_read_is_one_sentence(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     with unread("stdout"):
-        assert run_command(lambda: (tmp_path, "90.0 ± 0.1")) == 0
+        assert run_command(lambda: (tmp_path, "90.0 ± 0.1"), []) == 0
     with pytest.MonkeyPatch.context() as patch, Path("/dev/full").open("w") as full:
         patch.setattr(sys, "stdout", full)
-        assert run_command(lambda: (tmp_path, "90.0 ± 0.1")) == 2
+        assert run_command(lambda: (tmp_path, "90.0 ± 0.1"), []) == 2
     assert caplog.messages[-1] == "error: [Errno 28] No space left on device: 'standard output'"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "stdout", None)
-        assert run_command(lambda: (tmp_path, "90.0 ± 0.1")) == 2
+        assert run_command(lambda: (tmp_path, "90.0 ± 0.1"), []) == 2
     assert caplog.messages[-1].startswith("error: Standard output is closed: ")
 
 

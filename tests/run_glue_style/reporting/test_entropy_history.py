@@ -21,29 +21,26 @@ def test_runs_become_a_picture_twice(tmp_path: Path) -> None:
         write_run(tmp_path / "base" / "seed-0.json.gz", [[1.0, 0.9], [1.0, 0.7]]),
         write_run(tmp_path / "rate=0.5" / "seed-0.json.gz", [[0.8], [0.6]]),
     ]
-    main([*runs, "--output", str(tmp_path / "entropy" / "plot")])
+    assert main([*runs, "--output", str(tmp_path / "entropy" / "plot")]) == 0
     assert {path.name for path in (tmp_path / "entropy").iterdir()} == {"plot.png", "plot.svg"}
     svg = (tmp_path / "entropy" / "plot.svg").read_text("utf-8")
     assert all(f"<!-- {text} -->" in svg for text in ("base/seed-0", "rate=0.5/seed-0", "iteration 2", "update"))
 
 
-def test_runs_of_one_name_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_runs_of_one_name_are_refused(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     for study in ("a", "b"):
         (tmp_path / study).mkdir()
     runs = [write_run(tmp_path / study / "base" / "seed-0.json.gz", [[0.8]]) for study in ("a", "b")]
-    with pytest.raises(SystemExit, match="2"):
-        main([*runs, "--output", str(tmp_path / "plot")])
-    assert "Two of the runs have one name" in capsys.readouterr().err
+    assert main([*runs, "--output", str(tmp_path / "plot")]) == 2
+    assert "Two of the runs have one name" in caplog.messages[-1]
 
 
-def test_a_run_that_recorded_nothing_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_that_recorded_nothing_is_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     run = write_run(tmp_path / "base" / "seed-0.json.gz", None)
-    with pytest.raises(SystemExit, match="2"):
-        main([run, "--output", str(tmp_path / "plot")])
-    assert "base/seed-0 did not record its attention: train it with --record_attention true." in capsys.readouterr().err
+    assert main([run, "--output", str(tmp_path / "plot")]) == 2
+    assert "base/seed-0 did not record its attention: train it with --record_attention true." in caplog.messages[-1]
     whole = Path(run).read_bytes()
     Path(run).write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(SystemExit, match="2"):
-        main([run, "--output", str(tmp_path / "plot")])
-    assert "seed-0.json.gz is no JSON, and so no results of a run" in capsys.readouterr().err
+    assert main([run, "--output", str(tmp_path / "plot")]) == 2
+    assert "seed-0.json.gz is no JSON, and so no results of a run" in caplog.messages[-1]
     assert not (tmp_path / "plot.png").exists()

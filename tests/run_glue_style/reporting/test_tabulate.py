@@ -33,7 +33,7 @@ def test_an_option_that_an_older_record_does_not_know_has_its_default(tmp_path: 
 
 def test_the_command_writes_the_table(tmp_path: Path) -> None:
     write_results(tmp_path, "static", 0, 0.60)
-    main([str(tmp_path)])
+    assert main([str(tmp_path)]) == 0
     assert (tmp_path / "table.md").read_text(encoding="utf-8") == as_markdown(read_rows(tmp_path))
 
 
@@ -46,7 +46,7 @@ def test_a_folder_of_a_paper_s_table_is_written_again_from_its_runs(
     assert first == table_and_writer(tmp_path)[0]
     write_results(tmp_path, "dsa-single-sst2", 1, 0.82)
     (tmp_path / "plot.png").unlink()
-    main([str(tmp_path)])
+    assert main([str(tmp_path)]) == 0
     printed = capsys.readouterr().out
     second = (tmp_path / "table.md").read_text(encoding="utf-8")
     assert second == table_and_writer(tmp_path)[0] == printed.removesuffix("\n")
@@ -60,11 +60,10 @@ def test_a_folder_of_a_paper_s_table_is_written_again_from_its_runs(
     }
 
 
-def test_runs_that_do_not_fit_into_one_table_are_a_mistake(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_runs_that_do_not_fit_into_one_table_are_a_mistake(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     def refused(sentence: str) -> None:
-        with pytest.raises(SystemExit, match="2"):
-            main([str(tmp_path)])
-        assert sentence in capsys.readouterr().err
+        assert main([str(tmp_path)]) == 2
+        assert sentence in caplog.messages[-1]
 
     write_results(tmp_path, "dynamic", 0, 0.61)
     write_results(tmp_path, "static", 0, 0.60, metrics={"validation": {"loss": 0.5}, "test": {"accuracy": 0.6}})
@@ -76,9 +75,31 @@ def test_runs_that_do_not_fit_into_one_table_are_a_mistake(tmp_path: Path, capsy
     refused("The runs of the row 'static' with the seeds 0 and 1 differ in their processes, so they have no mean")
 
 
-def test_an_empty_folder_is_a_mistake_with_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(ValueError, match="has no runs"):
-        read_rows(tmp_path)
-    with pytest.raises(SystemExit, match="2"):
-        main([str(tmp_path)])
-    assert "has no runs" in capsys.readouterr().err
+def test_an_empty_folder_is_a_mistake_with_one_sentence(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    assert main([str(tmp_path)]) == 2
+    assert f"{tmp_path} has no runs: put each all_results.json at " in caplog.messages[-1]
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "reason"),
+    [
+        ("entropy.json", "{}", "is damaged (it has no 'systems'): make it again."),
+        ("overlap.json", '{"rows": {"a": {}}}', "is damaged (it has no 'hops'): make it again."),
+        ("table.json", "{}", "is damaged (it has no 'table'): make it again."),
+        ("table.json", "[", "is damaged (Expecting value: line 1 column 2 (char 1)): make it again."),
+        (
+            "static/seed-0.json",
+            "{}",
+            "holds no results of a run, which have a 'setting': take it",
+        ),
+    ],
+)
+def test_a_damaged_record_is_named(
+    file: str, content: str, reason: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / file
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(content, encoding="utf-8")
+    assert main([str(tmp_path)]) == 2
+    (message,) = caplog.messages
+    assert message.startswith(f"error: {path} {reason}")
