@@ -23,7 +23,7 @@ from lib.speeds import read_lists, sentences_per_second
 from modeling_dsa import DSAConfig, DSAModel
 from modeling_dsa.onnx.export import export_onnx
 from modeling_dsa.onnx.session import OnnxModel
-from run_glue_style.reporting.tabulate import read_grid_table
+from run_glue_style.reporting.grid.table import read_grid_table
 
 ENCODER = REPOSITORY / "model_cards" / "dsa-base-en"
 STUDY = REPOSITORY / "results" / "distillation-dynamic"

@@ -44,6 +44,7 @@ from modeling_dsa.hub.static_space import write_static_space  # noqa: E402
 from run_glue_style.reporting import cost_plot, entropy_history, growth_plot, tabulate  # noqa: E402
 from run_glue_style.reporting.published import read_published  # noqa: E402
 from run_glue_style.reporting.reporters import draw_attention_of_examples  # noqa: E402
+from run_glue_style.reporting.rows import read_rows  # noqa: E402
 from run_glue_style.training.run import FinishedRun  # noqa: E402
 
 IMAGES = ROOT / "docs" / "pages" / "images"
@@ -106,11 +107,11 @@ def pictures() -> dict[Path, Draw]:
     found |= dict.fromkeys((attention / "entropy.png", attention / "entropy.svg"), history)
     snli = ROOT / "results" / "snli-table"
     epochs = cost_plot.read_epochs(ROOT / "benchmarks" / "table_epoch.json")
-    costs = partial(cost_plot.draw_costs, read_published("snli"), tabulate.read_rows(snli), snli / "costs", epochs)
+    costs = partial(cost_plot.draw_costs, read_published("snli"), read_rows(snli), snli / "costs", epochs)
     found |= dict.fromkeys((snli / "costs.png", snli / "costs.svg"), costs)
     folder = ROOT / "results" / "distillation-growth"
     metrics = [f"validation.{name}" for name in ("cosine", "spearman_stsb_dev", "spearman_sick_train")]
-    growth = partial(growth_plot.draw_growth, tabulate.read_rows(folder), metrics, folder / "growth")
+    growth = partial(growth_plot.draw_growth, read_rows(folder), metrics, folder / "growth")
     return found | dict.fromkeys((folder / "growth.png", folder / "growth.svg"), growth)
 
 

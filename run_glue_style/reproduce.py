@@ -21,7 +21,8 @@ from modeling_dsa.files.command_line import make_parser, whole_number
 from run_glue_style.reporting.grid.definition import LEFT_OUT
 from run_glue_style.reporting.paper_comparison import Comparison
 from run_glue_style.reporting.published import PublishedTable, read_published
-from run_glue_style.reporting.tabulate import read_rows, write_comparison
+from run_glue_style.reporting.rows import read_rows
+from run_glue_style.reporting.tabulate import write_comparison
 from run_glue_style.studies.command import run_study
 from run_glue_style.studies.runs import PlannedRun, make_runs
 from run_glue_style.studies.table_plan import plan_runs

@@ -25,7 +25,7 @@ from modeling_dsa.files.replacing import filled_folder
 from run_glue_style.training.results import read_metric
 
 from .published import PublishedTable, read_published
-from .tabulate import read_rows
+from .rows import read_rows
 from .units import error_bar
 
 _Point = tuple[float, float, float]  # x, accuracy in percent and its standard deviation or NaN

@@ -11,9 +11,9 @@ from matplotlib.ticker import MaxNLocator
 from modeling_dsa.files.markdown import markdown_table
 from modeling_dsa.files.pictures import look, save_picture
 from modeling_dsa.files.replacing import filled_folder, write_json
-from run_glue_style.reporting.units import error_bar
 
-ENTROPY = "entropy.json"
+from .rows import ENTROPY
+from .units import error_bar
 
 
 def write_entropy(content: Mapping[str, Any], folder: Path) -> None:

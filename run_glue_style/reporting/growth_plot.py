@@ -22,7 +22,7 @@ from modeling_dsa.files.pictures import look, save_picture, scale_by_logarithm
 from modeling_dsa.files.replacing import filled_folder
 from run_glue_style.training.results import read_metric
 
-from .tabulate import read_rows
+from .rows import read_rows
 from .units import error_bar, is_percent
 
 _Runs = Sequence[Mapping[str, Any]]

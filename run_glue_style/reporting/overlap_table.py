@@ -8,9 +8,9 @@ from modeling_dsa.files.markdown import markdown_table
 from modeling_dsa.files.replacing import filled_folder, write_json
 
 from .grid.plot import draw_grid
+from .rows import OVERLAP
 from .units import mean_and_spread
 
-OVERLAP = "overlap.json"
 _METRIC = "cosine of two hops"
 
 

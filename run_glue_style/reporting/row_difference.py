@@ -20,7 +20,7 @@ from modeling_dsa.files.standard_output import standard_output
 from run_glue_style.training.results import read_metric
 
 from .grid.differences import OTHER_EXAMPLES, Measured, compare, difference_cells
-from .tabulate import read_rows
+from .rows import read_rows
 
 
 def difference_table(folder: Path, row: str, other: str, metrics: Sequence[str]) -> str:

@@ -7,9 +7,8 @@ has a table.json, the paper's, both with table.json and plots, and one of `atten
 """
 
 import json
-import statistics
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -17,79 +16,21 @@ from typing import Any
 
 from modeling_dsa.files.command_line import make_parser
 from modeling_dsa.files.exit_codes import exit_code_of
-from modeling_dsa.files.markdown import markdown_table
 from modeling_dsa.files.messages import one_line
 from modeling_dsa.files.replacing import filled_folder, replaced_file, write_json
 from modeling_dsa.files.standard_output import standard_output
-from run_glue_style.tasks.validation_split import is_validation
-from run_glue_style.training.results import check_seeds, have_same_examples, read_run
 
-from .entropy_table import ENTROPY, entropy_table, write_entropy
-from .grid.definition import read_grid
-from .grid.table import GRID, GridTable
-from .overlap_table import OVERLAP, overlap_table, write_overlap
+from .entropy_table import entropy_table, write_entropy
+from .grid.table import read_grid_table
+from .overlap_table import overlap_table, write_overlap
 from .paper_comparison import Comparison
+from .plain_table import plain_table
 from .plot import draw_comparison
 from .published import read_published
-from .units import mean_and_spread
+from .rows import ENTROPY, OVERLAP, read_rows
 
 # What `attention_entropy` and `hop_overlap` found in a folder, with what makes a table and the files of it.
 _OF_STUDIES = {ENTROPY: (entropy_table, write_entropy), OVERLAP: (overlap_table, write_overlap)}
-
-
-def read_rows(folder: Path) -> dict[str, list[dict[str, Any]]]:
-    """Results of each row's runs.
-
-    Raises:
-        ValueError: The folder has no runs, or those of a row differ in more than their seed.
-    """
-    rows: dict[str, list[dict[str, Any]]] = {}
-    for path in sorted(folder.glob("*/*.json")):
-        if path.name not in _OF_STUDIES:
-            rows.setdefault(path.parent.name, []).append(read_run(path))
-    if not rows:
-        raise ValueError(f"{folder} has no runs: put each all_results.json at {folder}/ROW/NAME.json.")
-    for row, runs in rows.items():
-        check_seeds(f"the row '{row}'", runs)
-    return rows
-
-
-def as_markdown(rows: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
-    """The table, best validation accuracy first.
-
-    Raises:
-        ValueError: A run lacks the accuracy of a split, or has it of other examples.
-    """
-    first_row, (first, *_) = next(iter(rows.items()))
-    splits = list(first["metrics"])
-    chosen_by = next((name for name in splits if is_validation(name)), splits[0])
-    lines = []
-    for row, runs in rows.items():
-        lacking = [name for name in splits for run in runs if "accuracy" not in run["metrics"].get(name, {})]
-        if lacking:
-            raise ValueError(f"A run of the row '{row}' has no accuracy on '{lacking[0]}', and others have one.")
-        for name in splits:
-            if name != "train" and not have_same_examples(runs[0], first, name):
-                raise ValueError(f"The rows '{first_row}' and '{row}' have other examples in '{name}': put them apart.")
-
-    def accuracy(row: str) -> float:
-        return statistics.mean(float(run["metrics"][chosen_by]["accuracy"]) for run in rows[row])
-
-    for row in sorted(rows, key=accuracy, reverse=True):
-        runs = rows[row]
-        minutes = statistics.mean(run["train_seconds"] for run in runs) / 60
-        lines.append(
-            [
-                row,
-                str(len(runs)),
-                *(mean_and_spread([run["metrics"][name]["accuracy"] for run in runs], "accuracy") for name in splits),
-                f"{runs[0]['trained_parameters']:,}",
-                f"{statistics.mean(run['steps'] for run in runs):,.0f}",
-                f"{minutes:.1f}",
-            ]
-        )
-    header = ["row", "seeds", *(f"{name} accuracy" for name in splits), "parameters", "updates", "minutes"]
-    return markdown_table(header, lines) + "\n"
 
 
 def read_comparison(folder: Path) -> Comparison | None:
@@ -104,16 +45,6 @@ def read_comparison(folder: Path) -> Comparison | None:
     with _record(path) as written:
         name, quick = written["table"], written["quick"]
     return Comparison(read_published(name), read_rows(folder), quick)
-
-
-def read_grid_table(folder: Path) -> GridTable | None:
-    """The table that `run_grid` fills in this folder, with the runs that are there now; None in others.
-
-    Raises:
-        ValueError: The grid has a mistake, or a run lacks one of its metrics.
-    """
-    path = folder / GRID
-    return GridTable(read_grid(path), folder) if path.is_file() else None
 
 
 def write_comparison(comparison: Comparison, folder: Path) -> None:
@@ -138,7 +69,7 @@ def table_and_writer(folder: Path) -> tuple[str, Callable[[], None]]:
         return grid.as_markdown(), grid.write
     if (comparison := read_comparison(folder)) is not None:
         return comparison.as_markdown(), partial(write_comparison, comparison, folder)
-    table = as_markdown(read_rows(folder))
+    table = plain_table(read_rows(folder))
     return table, partial(_write_table, table, folder)
 
 

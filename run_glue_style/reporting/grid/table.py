@@ -10,10 +10,11 @@ from typing import Any
 
 from modeling_dsa.files.markdown import markdown_table
 from modeling_dsa.files.replacing import filled_folder, write_json
+from run_glue_style.reporting.rows import read_row
 from run_glue_style.reporting.units import mean_and_spread, standard_deviation
-from run_glue_style.training.results import check_seeds, read_example_scores, read_metric, read_run
+from run_glue_style.training.results import read_example_scores, read_metric
 
-from .definition import BASE, Grid
+from .definition import BASE, Grid, read_grid
 from .differences import Difference, Found, Measured, Scores, compare, difference_cells
 from .plot import draw_grid
 
@@ -36,11 +37,9 @@ class GridTable:
         self.grid, self.folder = grid, folder
         self.runs: dict[str, dict[int, dict[str, Any]]] = {}
         for row in grid.rows:
-            for path in sorted((folder / row).glob("seed-*.json")):
-                run = read_run(path)
+            for run in read_row(folder, row):
                 self.runs.setdefault(row, {})[run["seed"]] = run
-                self._check(path, run)
-            check_seeds(f"the row '{row}'", list(self.runs.get(row, {}).values()))
+                self._check(row, run)
 
     def values(self, row: str, metric: str) -> dict[int, float]:
         """A metric of a row's runs, by seed."""
@@ -112,11 +111,12 @@ class GridTable:
             rows = {row: [list(self.values(row, metric).values()) for metric in self.grid.metrics] for row in self.runs}
             draw_grid(self.grid.title, list(self.grid.metrics), rows, beside / "plot")
 
-    def _check(self, path: Path, run: Mapping[str, Any]) -> None:
+    def _check(self, row: str, run: Mapping[str, Any]) -> None:
         for metric, line in self.grid.metrics.items():
             try:
                 read_metric(run, metric)
             except ValueError as error:
+                path = self.folder / row / f"seed-{run['seed']}.json"
                 raise ValueError(f"{self.grid.path}, line {line}: {path} has no metric '{metric}'.") from error
 
     def _measured(self, row: str, metric: str) -> Measured:
@@ -141,3 +141,13 @@ _NOTES = (
     "each with its mean over the seeds; p (seeds): a paired t-test over the seeds. Neither is corrected for the "
     "number of rows."
 )
+
+
+def read_grid_table(folder: Path) -> GridTable | None:
+    """The table that `run_grid` fills in this folder, with the runs that are there now; None in others.
+
+    Raises:
+        ValueError: The grid has a mistake, or a run lacks one of its metrics.
+    """
+    path = folder / GRID
+    return GridTable(read_grid(path), folder) if path.is_file() else None

@@ -7,34 +7,16 @@ import pytest
 from small_results import write_results
 
 from run_glue_style.reporting.paper_comparison import Comparison
+from run_glue_style.reporting.plain_table import plain_table
 from run_glue_style.reporting.published import read_published
-from run_glue_style.reporting.tabulate import as_markdown, main, read_rows, table_and_writer, write_comparison
-
-
-def test_rows_are_sorted_by_validation_accuracy_with_their_spread(tmp_path: Path) -> None:
-    write_results(tmp_path, "static", 0, 0.60)
-    for seed, accuracy in enumerate((0.61, 0.62, 0.63)):
-        write_results(tmp_path, "dynamic", seed, accuracy)
-    header, _, first, second = as_markdown(read_rows(tmp_path)).splitlines()
-    assert header == "| row | seeds | validation accuracy | test accuracy | parameters | updates | minutes |"
-    assert first == "| dynamic | 3 | 62.00 ± 1.00 | 61.00 ± 1.00 | 2,078,703 | 1,200 | 1.5 |"
-    assert second == "| static | 1 | 60.00 | 59.00 | 2,078,703 | 1,200 | 1.5 |"
-
-
-def test_an_option_that_an_older_record_does_not_know_has_its_default(tmp_path: Path) -> None:
-    recipe = {"num_train_epochs": 6.0, "max_train_steps": None}
-    write_results(tmp_path, "static", 0, 0.60, recipe=recipe)
-    write_results(tmp_path, "static", 1, 0.62, recipe=recipe | {"soft_attention_ratio": 0.0})
-    assert "| static | 2 | 61.00 ± 1.41 |" in as_markdown(read_rows(tmp_path))
-    write_results(tmp_path, "static", 1, 0.62, recipe=recipe | {"soft_attention_ratio": 0.5})
-    with pytest.raises(ValueError, match="differ in their recipe"):
-        read_rows(tmp_path)
+from run_glue_style.reporting.rows import read_rows
+from run_glue_style.reporting.tabulate import main, table_and_writer, write_comparison
 
 
 def test_the_command_writes_the_table(tmp_path: Path) -> None:
     write_results(tmp_path, "static", 0, 0.60)
     assert main([str(tmp_path)]) == 0
-    assert (tmp_path / "table.md").read_text(encoding="utf-8") == as_markdown(read_rows(tmp_path))
+    assert (tmp_path / "table.md").read_text(encoding="utf-8") == plain_table(read_rows(tmp_path))
 
 
 def test_a_folder_of_a_paper_s_table_is_written_again_from_its_runs(

@@ -1,0 +1,18 @@
+"""The table of a folder of runs."""
+
+from pathlib import Path
+
+from small_results import write_results
+
+from run_glue_style.reporting.plain_table import plain_table
+from run_glue_style.reporting.rows import read_rows
+
+
+def test_rows_are_sorted_by_validation_accuracy_with_their_spread(tmp_path: Path) -> None:
+    write_results(tmp_path, "static", 0, 0.60)
+    for seed, accuracy in enumerate((0.61, 0.62, 0.63)):
+        write_results(tmp_path, "dynamic", seed, accuracy)
+    header, _, first, second = plain_table(read_rows(tmp_path)).splitlines()
+    assert header == "| row | seeds | validation accuracy | test accuracy | parameters | updates | minutes |"
+    assert first == "| dynamic | 3 | 62.00 ± 1.00 | 61.00 ± 1.00 | 2,078,703 | 1,200 | 1.5 |"
+    assert second == "| static | 1 | 60.00 | 59.00 | 2,078,703 | 1,200 | 1.5 |"

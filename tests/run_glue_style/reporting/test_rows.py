@@ -1,0 +1,18 @@
+"""The runs of a folder, row by row."""
+
+from pathlib import Path
+
+import pytest
+from small_results import write_results
+
+from run_glue_style.reporting.rows import read_rows
+
+
+def test_an_option_that_an_older_record_does_not_know_has_its_default(tmp_path: Path) -> None:
+    recipe = {"num_train_epochs": 6.0, "max_train_steps": None}
+    write_results(tmp_path, "static", 0, 0.60, recipe=recipe)
+    write_results(tmp_path, "static", 1, 0.62, recipe=recipe | {"soft_attention_ratio": 0.0})
+    assert [run["seed"] for run in read_rows(tmp_path)["static"]] == [0, 1]
+    write_results(tmp_path, "static", 1, 0.62, recipe=recipe | {"soft_attention_ratio": 0.5})
+    with pytest.raises(ValueError, match="differ in their recipe"):
+        read_rows(tmp_path)
