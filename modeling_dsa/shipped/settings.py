@@ -1,16 +1,11 @@
 """Published settings and recipes, found by name from a checkout and from an installed package alike."""
 
 from pathlib import Path
-from typing import Any
 
-import yaml
-
-from modeling_dsa.files.messages import one_line, suggestion
+from modeling_dsa.files.messages import suggestion
+from modeling_dsa.files.yaml_text import YamlText, is_null
 
 from .files import CONFIGURATION
-
-_MOST_BRACKETS = 500
-_NULL = ("", "~", "null", "Null", "NULL")
 
 
 def setting_names() -> list[str]:
@@ -81,52 +76,12 @@ def grid_path(name: str) -> Path:
     raise ValueError(f"There is no grid '{name}'. {suggestion(name, names)}")
 
 
-class _RecipeLoader(yaml.BaseLoader):
-    """Reads every value as the text that it is: the option knows its type, and `no` or `1:30` mean what they say."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        """A mapping, in which no key may stand twice."""
-        keys = [key.value for key, _ in node.value]
-        for index, key in enumerate(keys):
-            if key in keys[:index]:
-                raise yaml.YAMLError(f"'{key}' stands twice")
-        return super().construct_mapping(node, deep)
-
-
-def read_yaml_text(path: Path) -> str:
-    """The text of a YAML file.
-
-    Raises:
-        ValueError: It is not UTF-8, or has more brackets than anybody writes: PyYAML's time grows with their square.
-    """
-    try:
-        text = path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path} is not valid YAML: it is not UTF-8.") from error
-    if text.count("[") + text.count("{") > _MOST_BRACKETS:
-        raise ValueError(f"{path} is nested too deeply, in more than {_MOST_BRACKETS} brackets: write fewer.")
-    return text
-
-
 def read_recipe(path: Path) -> dict[str, str | list[str] | None]:
     """Options of a recipe file: names of command-line options and their values as texts, None for `null`.
 
     Raises:
         ValueError: The file is not a YAML mapping of names to values or lists of values, or a name stands twice.
     """
-    try:
-        recipe = yaml.load(read_yaml_text(path), _RecipeLoader)
-    except RecursionError as error:
-        raise ValueError(f"{path} is nested too deeply: it must map option names to values.") from error
-    except yaml.YAMLError as error:
-        raise ValueError(f"{path} is not valid YAML: {one_line(error)}") from error
-    if not isinstance(recipe, dict):
-        raise ValueError(f"{path} must map option names to values, such as 'learning_rate: 0.001'.")
-    for name, value in recipe.items():
-        if not _is_value(value):
-            raise ValueError(f"{path}: {name} must be a value or a list of values, got {value!r:.80}.")
-    return {name: None if value in _NULL else value for name, value in recipe.items()}
-
-
-def _is_value(value: Any) -> bool:
-    return isinstance(value, str) or (isinstance(value, list) and all(isinstance(item, str) for item in value))
+    file = YamlText(path)
+    entries = file.mapping(file.read("options, such as 'learning_rate: 0.001'"), "a recipe")
+    return {name: None if is_null(value) else file.value(value, name) for name, (_, value) in entries.items()}

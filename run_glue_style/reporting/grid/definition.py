@@ -5,12 +5,12 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import yaml
 
-from modeling_dsa.files.messages import one_line, suggestion
-from modeling_dsa.shipped.settings import read_yaml_text
+from modeling_dsa.files.messages import suggestion
+from modeling_dsa.files.yaml_text import YamlText
 
 Options = dict[str, str | list[str]]
 
@@ -71,74 +71,14 @@ class Grid:
     seeds: Sequence[int]
 
 
-class _File:
-    """A YAML file whose mistakes are told with their line."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def refuse(self, node: yaml.Node, message: str) -> NoReturn:
-        raise ValueError(f"{self.path}, line {node.start_mark.line + 1}: {message:.500}")
-
-    def read(self) -> yaml.Node:
-        try:
-            node = yaml.compose(read_yaml_text(self.path), yaml.SafeLoader)
-        except yaml.MarkedYAMLError as error:
-            line = f", line {error.problem_mark.line + 1}" if error.problem_mark else ""
-            raise ValueError(f"{self.path}{line}: this is not valid YAML: {error.problem}.") from error
-        except (yaml.YAMLError, RecursionError) as error:
-            raise ValueError(f"{self.path} is not valid YAML: {one_line(error)}") from error
-        if node is None:
-            raise ValueError(f"{self.path} is empty: it must have {', '.join(_NEEDED)}.")
-        return node
-
-    def mapping(self, node: yaml.Node, what: str) -> dict[str, tuple[yaml.Node, yaml.Node]]:
-        """Key and value by name."""
-        if not isinstance(node, yaml.MappingNode):
-            self.refuse(node, f"{what} must be a mapping, 'name: value' on each line.")
-        entries: dict[str, tuple[yaml.Node, yaml.Node]] = {}
-        for key, value in node.value:
-            name = self.text(key, f"a name in {what}")
-            if name in entries:
-                self.refuse(key, f"'{name}' stands twice in {what}.")
-            entries[name] = key, value
-        return entries
-
-    def text(self, node: yaml.Node, what: str) -> str:
-        """A value as the text that it is: the option knows its type, and `no` or `1:30` mean what they say."""
-        if not isinstance(node, yaml.ScalarNode) or node.tag == "tag:yaml.org,2002:null":
-            self.refuse(node, f"{what} must be a single value.")
-        return str(node.value)
-
-    def sequence(self, node: yaml.Node, what: str) -> list[yaml.Node]:
-        if not isinstance(node, yaml.SequenceNode) or not node.value:
-            self.refuse(node, f"{what} must be a list, such as [1, 2].")
-        return list(node.value)
-
-    def value(self, node: yaml.Node, name: str) -> str | list[str]:
-        if isinstance(node, yaml.SequenceNode):
-            return [self.text(item, f"each value of '{name}'") for item in self.sequence(node, f"'{name}'")]
-        return self.text(node, f"'{name}'")
-
-    def options(self, node: yaml.Node, what: str) -> Options:
-        options: Options = {}
-        for name, (key, value) in self.mapping(node, what).items():
-            if name in LEFT_OUT:
-                self.refuse(key, f"leave out '{name}': {LEFT_OUT[name]}.")
-            if "-" in name:  # the scripts would take it for another option than the same one with _
-                self.refuse(key, f"write '{name.replace('-', '_')}' in place of '{name}'.")
-            options[name] = self.value(value, name)
-        return options
-
-
 def read_grid(path: Path) -> Grid:
     """The ablation in this file.
 
     Raises:
         ValueError: It has a mistake; the message names the line.
     """
-    file = _File(path)
-    root = file.read()
+    file = YamlText(path)
+    root = file.read(", ".join(_NEEDED))
     entries = file.mapping(root, "a grid")
     for name, (key, _) in entries.items():
         if name not in _KEYS:
@@ -152,8 +92,8 @@ def read_grid(path: Path) -> Grid:
     script = file.text(values["script"], "'script'")
     if script not in SCRIPTS:
         file.refuse(values["script"], f"there is no script '{script}'. {suggestion(script, SCRIPTS)}")
-    shared = file.options(values["options"], "'options'") if "options" in values else {}
-    base = Row(BASE, file.options(values["base"], "'base'"), entries[BASE][0].start_mark.line + 1)
+    shared = _options(file, values["options"], "'options'") if "options" in values else {}
+    base = Row(BASE, _options(file, values["base"], "'base'"), entries[BASE][0].start_mark.line + 1)
     changed = (
         _changes(file, values["changes"], base) if "changes" in values else _product(file, values["product"], base)
     )
@@ -173,19 +113,30 @@ def read_grid(path: Path) -> Grid:
     )
 
 
-def _changes(file: _File, node: yaml.Node, base: Row) -> list[Row]:
+def _options(file: YamlText, node: yaml.Node, what: str) -> Options:
+    options: Options = {}
+    for name, (key, value) in file.mapping(node, what).items():
+        if name in LEFT_OUT:
+            file.refuse(key, f"leave out '{name}': {LEFT_OUT[name]}.")
+        if "-" in name:  # the scripts would take it for another option than the same one with _
+            file.refuse(key, f"write '{name.replace('-', '_')}' in place of '{name}'.")
+        options[name] = file.value(value, name)
+    return options
+
+
+def _changes(file: YamlText, node: yaml.Node, base: Row) -> list[Row]:
     """The base with each of these changes."""
     rows = []
     for name, (key, value) in file.mapping(node, "'changes'").items():
         _check_name(file, key, name)
-        change = file.options(value, f"the change '{name}'")
+        change = _options(file, value, f"the change '{name}'")
         if not change:
             file.refuse(key, f"the change '{name}' changes nothing.")
         rows.append(Row(name, base.options | change, key.start_mark.line + 1))
     return rows
 
 
-def _product(file: _File, node: yaml.Node, base: Row) -> list[Row]:
+def _product(file: YamlText, node: yaml.Node, base: Row) -> list[Row]:
     """All combinations of these values but the base's own."""
     choices: dict[str, list[str | list[str]]] = {}
     for name, (key, value) in file.mapping(node, "'product'").items():
@@ -206,12 +157,12 @@ def _as_text(value: str | list[str]) -> str:
     return "-".join(value) if isinstance(value, list) else value
 
 
-def _check_name(file: _File, node: yaml.Node, name: str) -> None:
+def _check_name(file: YamlText, node: yaml.Node, name: str) -> None:
     if name == BASE or not _FILE_NAME.fullmatch(name):
         file.refuse(node, f"'{name}' cannot name a row: a row is a folder, and '{BASE}' the one that is changed.")
 
 
-def _comparisons(file: _File, node: yaml.Node, rows: Mapping[str, Row]) -> list[tuple[str, str]]:
+def _comparisons(file: YamlText, node: yaml.Node, rows: Mapping[str, Row]) -> list[tuple[str, str]]:
     comparisons = []
     for item in file.sequence(node, "'comparisons'"):
         names = [file.text(name, "a row's name") for name in file.sequence(item, "a comparison")]
@@ -224,14 +175,14 @@ def _comparisons(file: _File, node: yaml.Node, rows: Mapping[str, Row]) -> list[
     return comparisons
 
 
-def _metric(file: _File, node: yaml.Node) -> tuple[str, int]:
+def _metric(file: YamlText, node: yaml.Node) -> tuple[str, int]:
     metric = file.text(node, "a metric")
     if "." not in metric:
         file.refuse(node, f"the metric '{metric}' must say of which split it is, such as validation.accuracy.")
     return metric, node.start_mark.line + 1
 
 
-def _seeds(file: _File, node: yaml.Node) -> list[int]:
+def _seeds(file: YamlText, node: yaml.Node) -> list[int]:
     seeds = [file.text(item, "a seed") for item in file.sequence(node, "'seeds'")]
     if not all(seed.isdecimal() for seed in seeds) or len(set(seeds)) < len(seeds):
         file.refuse(node, "the seeds must be different whole numbers, such as [0, 1, 2].")

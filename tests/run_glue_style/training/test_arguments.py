@@ -242,14 +242,14 @@ def test_mistake_is_one_sentence(capsys: pytest.CaptureFixture[str], words: list
         ("help: true", "no option '--help'"),
         ("recipe: other", "a recipe cannot name another one: leave 'recipe' out"),
         ("learning_rate: [1, 2]", "learning_rate must be one value, got 2"),
-        ("learning_rate: {a: 1}", "learning_rate must be a value or a list of values, got {'a': '1'}"),
+        ("learning_rate: {a: 1}", "line 1: 'learning_rate' must be a single value."),
         ("learning_rate: high", "invalid float value: 'high'"),
         ("schedule: plateu", "invalid choice: 'plateu'"),
         ("learning_rate: null", "learning_rate must have a value, got null"),
         ("pooling: null", "pooling must have a value, got null"),
         ("evaluations_per_epoch: 0", "evaluations_per_epoch must be at least 1"),
         ("a: [", "is not valid YAML"),
-        ("- a", "must map option names to values"),
+        ("- a", "line 1: a recipe must be a mapping"),
     ],
 )
 def test_mistake_in_a_recipe_names_its_file(
