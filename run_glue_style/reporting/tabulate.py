@@ -24,8 +24,8 @@ from .entropy_table import entropy_table, write_entropy
 from .grid.table import read_grid_table
 from .overlap_table import overlap_table, write_overlap
 from .paper_comparison import Comparison
+from .paper_plot import draw_comparison
 from .plain_table import plain_table
-from .plot import draw_comparison
 from .published import read_published
 from .rows import ENTROPY, OVERLAP, read_rows
 

@@ -1,4 +1,4 @@
-"""The picture of a comparison."""
+"""The picture of our runs beside a paper's figures."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from small_results import results
 
 from run_glue_style.reporting.paper_comparison import Comparison
-from run_glue_style.reporting.plot import draw_comparison
+from run_glue_style.reporting.paper_plot import draw_comparison
 from run_glue_style.reporting.published import read_published
 
 
