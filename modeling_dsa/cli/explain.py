@@ -202,6 +202,8 @@ def _measure_faithfulness(arguments: argparse.Namespace) -> int:
 def _show_heads(arguments: argparse.Namespace) -> int:
     with optional_packages("--heads", "explanation", "matplotlib", "scipy"):
         from modeling_dsa.explanation.head_profiles import head_profiles
+        from modeling_dsa.explanation.head_profiles_drawing import draw_head_profiles
+        from modeling_dsa.explanation.head_profiles_report import as_json, as_markdown
         from modeling_dsa.files.pictures import EXTENSIONS, save_figure
     from modeling_dsa.explanation.labelled_sentences import read_sentences
     from modeling_dsa.explanation.word_classes import load_tagger
@@ -213,15 +215,15 @@ def _show_heads(arguments: argparse.Namespace) -> int:
     profiles = head_profiles(*load_model_and_tokenizer(arguments.model), found.texts, tagger)
     for path in arguments.output:
         if path.suffix.lower() == ".json":
-            write_json(profiles.as_json(), path)
+            write_json(as_json(profiles), path)
         else:
             with replaced_file(path) as beside:
                 model = last_part(arguments.model)
                 title = f"Heads of {model} on {profiles.sentences:,} sentences of {arguments.heads.name}"
-                save_figure(profiles.draw(title), beside)
+                save_figure(draw_head_profiles(profiles, title), beside)
         logger.info(f"The profiles are in {path}.")
     with standard_output() as answer:
-        print(profiles.as_markdown(), file=answer)
+        print(as_markdown(profiles), file=answer)
     return 0
 
 

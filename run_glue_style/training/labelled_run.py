@@ -18,6 +18,7 @@ from run_glue_style.tasks.class_shares import class_shares
 from run_glue_style.tasks.metrics import MeanOfExamples
 from run_glue_style.tasks.task import Task
 
+from .closing_words import summary
 from .data import load_data, short_examples, tokenize_data, truncation_sentence
 from .model import (
     has_fresh_head,
@@ -35,7 +36,6 @@ from .objective import (
     metric_value,
 )
 from .recipe import ModelArguments, RunArguments, TrainingRecipe, require_no_classes
-from .results import summary
 from .run import PreparedRun, Reporter, train_and_evaluate
 from .tokenized_examples import TokenizedExamples
 from .training_batches import PaddingCollator, model_inputs

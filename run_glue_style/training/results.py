@@ -1,9 +1,6 @@
-"""The results of a run: all_results.json, and what is said of it at the end."""
+"""The results of finished runs, all_results.json: read, and compared where they are seeds of one row."""
 
-import hashlib
-import itertools
 import json
-import sys
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -11,92 +8,26 @@ from functools import reduce
 from gzip import BadGzipFile
 from operator import getitem
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 from zipfile import BadZipFile
 
 import numpy as np
-from accelerate import Accelerator
 from numpy.typing import NDArray
-from safetensors.torch import save
-from torch import Tensor
-from transformers import PreTrainedModel
 
-from modeling_dsa.files.card_sections import CARD
-from modeling_dsa.files.environment import environment
-from modeling_dsa.files.hashing import weight_file_hashes
 from modeling_dsa.files.messages import one_line
-from modeling_dsa.files.model_files import RESULTS
 from modeling_dsa.files.unpacking import GzipReader
-from run_glue_style.tasks.task import Task
 
-from .objective import Metrics
-from .progress import Progress
-from .recipe import ModelArguments, RunArguments, TrainingRecipe
+from .recipe import TrainingRecipe
 
 # What is equal in runs that differ in nothing but the seed; the first records have neither of the starts.
 IDENTITY = (
     *("setting", "recipe_name", "model", "start", "start_weights", "recipe", "mixed_precision", "processes", "vectors"),
     *("vocabulary", "data", "class_shares", "examples_of_files", "class_points", "losses", "teacher", "similarity"),
 )
-FRESH = "fresh weights"  # what a run starts from that starts from no model
 _OF_EVERY_RUN = (
     *("setting", "seed", "metrics", "trained_parameters", "train_seconds", "steps", "recipe", "recipe_name", "model"),
     *("data", "source", "vectors", "command", "processes"),
 )
-_SHOWN_CLASSES = 12
-
-
-def run_identity(
-    arguments: ModelArguments,
-    recipe: TrainingRecipe,
-    run: RunArguments,
-    model: PreTrainedModel,
-    of_task: Mapping[str, Any],
-    accelerator: Accelerator,
-) -> dict[str, Any]:
-    """All that the weights of a run depend on, as JSON: a checkpoint with another identity is another run's."""
-    table, start = cast(Tensor, model.get_input_embeddings().weight), arguments.model_name_or_path
-    return {
-        "model": {key: value for key, value in model.config.to_dict().items() if key != "transformers_version"},
-        "start": start or FRESH,
-        **({} if start is None else {"start_weights": weight_file_hashes(start)}),
-        "word_table_sha256": hashlib.sha256(save({"": table.data})).hexdigest(),
-        "recipe": asdict(recipe),
-        "seed": run.seed,
-        "mixed_precision": accelerator.mixed_precision,
-        "processes": accelerator.num_processes,
-        **of_task,
-    }
-
-
-def collect_results(
-    facts: Mapping[str, Any],
-    arguments: ModelArguments,
-    run: RunArguments,
-    identity: Mapping[str, Any],
-    progress: Progress,
-    metrics: Mapping[str, Metrics],
-    trained_parameters: int,
-    total_seconds: float,
-) -> dict[str, Any]:
-    """The contents of all_results.json; `facts` are what a task adds to what every run tells."""
-    return {
-        **facts,
-        "setting": arguments.setting,
-        "recipe_name": run.recipe or arguments.setting,
-        "trained_parameters": trained_parameters,
-        "metrics": dict(metrics),
-        "best_step": progress.best["step"] if progress.best else None,
-        "steps": progress.step,
-        "skipped_steps": progress.skipped,
-        "command": [Path(sys.argv[0]).name, *sys.argv[1:]],
-        "train_seconds": round(progress.seconds, 1),
-        "total_seconds": round(total_seconds, 1),
-        "tokens_per_second": round(progress.tokens / max(progress.seconds, 1e-9)),
-        "history": progress.history,
-        **identity,
-        "environment": environment(),
-    }
 
 
 def read_results(path: Path) -> dict[str, Any]:
@@ -205,49 +136,3 @@ def _agree(what: str, run: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
         defaults = asdict(TrainingRecipe())
         return bool(defaults | run[what] == defaults | other[what])
     return bool(run.get(what) == other.get(what))
-
-
-def summary(task: Task, results: Mapping[str, Any], output_dir: Path) -> str:
-    """What a run says of itself at its end."""
-    lines = [line for split, metrics in results["metrics"].items() for line in _metric_lines(split, metrics)]
-    if task.baseline:
-        lines.append(f"baseline on validation: {task.baseline}")
-    text = dict(zip(("text", "text_pair"), task.example, strict=False))
-    return "\n".join(
-        [
-            "",
-            *lines,
-            told_place(output_dir),
-            "import modeling_dsa; from transformers import pipeline; "
-            f"print(pipeline('text-classification', {str(output_dir)!r})({text}))",
-        ]
-    )
-
-
-def told_place(output_dir: Path) -> str:
-    """Where a finished run's model is; a card that could not be written was told of."""
-    card = "its card and " if (output_dir / CARD).is_file() else ""
-    return f"The model is in {output_dir}, with {card}its results. Use it:"
-
-
-def _metric_lines(split: str, metrics: Metrics) -> list[str]:
-    if "pearson" in metrics:
-        return [
-            f"{split}: Pearson {metrics['pearson']:.3f}, Spearman {metrics['spearman']:.3f}; mean absolute error "
-            f"{metrics['mean_absolute_error']:.4g}, that of the best constant {metrics['constant_absolute_error']:.4g}"
-        ]
-    told = ("loss", "accuracy", "macro_f1", "majority_accuracy")
-    own = ", ".join(
-        f"{key} {value:,.6g}" for key, value in metrics.items() if isinstance(value, float) and key not in told
-    )
-    by_class = ", ".join(
-        f"{label} {scores['f1']:.1%}"
-        for label, scores in itertools.islice(metrics["per_class"].items(), _SHOWN_CLASSES)
-    )
-    if len(metrics["per_class"]) > _SHOWN_CLASSES:
-        by_class += f", ... (all {len(metrics['per_class'])} are in {RESULTS})"
-    return [
-        f"{split}: accuracy {metrics['accuracy']:.1%}, macro F1 {metrics['macro_f1']:.1%}; "
-        f"the majority class gives {metrics['majority_accuracy']:.1%}",
-        f"{split}: F1 {by_class}" + (f"; {own}" if own else ""),
-    ]

@@ -27,7 +27,7 @@ from .hub import HubRun
 from .nonfinite import finite_or_none
 from .objective import Objective
 from .recipe import ModelArguments, RunArguments, TrainingRecipe
-from .results import collect_results, run_identity
+from .run_record import collect_results, run_identity
 
 logger = logging.getLogger(__name__)
 

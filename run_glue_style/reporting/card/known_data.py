@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from run_glue_style.training.arguments import given_options
-from run_glue_style.training.results import FRESH
+from run_glue_style.training.run_record import FRESH
 
 
 @dataclass(frozen=True)
