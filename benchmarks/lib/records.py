@@ -17,7 +17,7 @@ from modeling_dsa.files.markdown import markdown_table
 from modeling_dsa.files.replacing import replaced_file, write_json
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure  # not where snli_epoch.py runs
+    from matplotlib.figure import Figure
 
 Figures: TypeAlias = Mapping[str, Any]
 
@@ -121,8 +121,10 @@ def write_record(record: Record, table: Table, output: Path, draw: Callable[[Rec
 
 def draw_record(record: Record, draw: Callable[[Record], "Figure"], output: Path) -> None:
     """Draw a record's picture beside it."""
+    from modeling_dsa.files.pictures import save_with_fonts  # not where snli_epoch.py runs
+
     with replaced_file(output.with_suffix(".png")) as beside:
-        draw(record).savefig(beside, format="png", dpi=120, metadata={"Software": None})
+        save_with_fonts(draw(record), beside)
 
 
 def keep(record: Record, table: Table, output: Path | None, draw: Callable[[Record], "Figure"] | None = None) -> None:

@@ -162,8 +162,8 @@ def _similarity(model: "EvaluatedModel", files: "dict[Path, SimilarityPairs]") -
     for path, pairs in files.items():
         _tell_unknown(model, path, list(zip(pairs.first, pairs.second, strict=True)))
         found = evaluate_similarity(model.encode, pairs)
-        figures = {"spearman": found.spearman, "pearson": found.pearson}
-        results.append(Result("similarity", describe_files([path]), len(pairs.first), figures))
+        metrics = {"spearman": found.spearman, "pearson": found.pearson}
+        results.append(Result("similarity", describe_files([path]), len(pairs.first), metrics))
     return results
 
 
@@ -177,9 +177,9 @@ def _probes(model: "EvaluatedModel", tasks: "list[tuple[list[Path], list[Labelle
         for path, file in zip(paths, files, strict=True):
             _tell_unknown(model, path, [text for example in file.texts for text in example])
         found = probe(model.encode, files)
-        figures = {"accuracy": found.accuracy, "macro_f1": found.macro_f1}
+        metrics = {"accuracy": found.accuracy, "macro_f1": found.macro_f1}
         details = {"protocol": found.protocol, "C": found.c, "classes": found.classes}
-        results.append(Result("probe", describe_files(paths), found.examples, figures, details))
+        results.append(Result("probe", describe_files(paths), found.examples, metrics, details))
     return results
 
 
@@ -209,7 +209,7 @@ def _classification(model: "EvaluatedModel", arguments: argparse.Namespace) -> "
     for path, found in examples.items():
         _tell_unknown(model, path, found.texts)
         scores = classification_scores(found.labels, classifier.classify(found.texts), classifier.class_names)
-        figures = {key: scores.pop(key) for key in ("accuracy", "macro_f1")}
+        metrics = {key: scores.pop(key) for key in ("accuracy", "macro_f1")}
         details = {"classes": classifier.class_names, "unlabelled": found.unlabelled, **scores}
-        results.append(Result("classification", describe_files([path]), len(found.labels), figures, details))
+        results.append(Result("classification", describe_files([path]), len(found.labels), metrics, details))
     return results

@@ -171,7 +171,7 @@ def _measure_faithfulness(arguments: argparse.Namespace) -> int:
     model, tokenizer = load_model_and_tokenizer(arguments.model)
     check_model(model)
     model.float()  # gradients in half precision say little
-    figures = summarize(faithfulness(cast(DSAForSequenceClassification, model), tokenizer, texts))
+    summary = summarize(faithfulness(cast(DSAForSequenceClassification, model), tokenizer, texts))
     require_weights(arguments.model, weights)
     report = faithfulness_report.FaithfulnessReport(
         without_folders(arguments.model),
@@ -179,7 +179,7 @@ def _measure_faithfulness(arguments: argparse.Namespace) -> int:
         describe_files([arguments.faithfulness])[0],
         command_without_folders(arguments.command),
         environment() | {"captum": version("captum")},
-        **figures,
+        **summary,
     )
     if arguments.card:
         outputs = [*outputs, folder / faithfulness_report.FILE, folder / faithfulness_report.PICTURE]
@@ -204,7 +204,7 @@ def _show_heads(arguments: argparse.Namespace) -> int:
         from modeling_dsa.explanation.head_profiles import head_profiles
         from modeling_dsa.explanation.head_profiles_drawing import draw_head_profiles
         from modeling_dsa.explanation.head_profiles_report import as_json, as_markdown
-        from modeling_dsa.files.pictures import EXTENSIONS, save_figure
+        from modeling_dsa.files.pictures import EXTENSIONS, save_with_fonts
     from modeling_dsa.explanation.labelled_sentences import read_sentences
     from modeling_dsa.explanation.word_classes import load_tagger
     from modeling_dsa.files.loading import load_model_and_tokenizer
@@ -220,7 +220,7 @@ def _show_heads(arguments: argparse.Namespace) -> int:
             with replaced_file(path) as beside:
                 model = last_part(arguments.model)
                 title = f"Heads of {model} on {profiles.sentences:,} sentences of {arguments.heads.name}"
-                save_figure(draw_head_profiles(profiles, title), beside)
+                save_with_fonts(draw_head_profiles(profiles, title), beside)
         logger.info(f"The profiles are in {path}.")
     with standard_output() as answer:
         print(as_markdown(profiles), file=answer)

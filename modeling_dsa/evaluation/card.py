@@ -1,4 +1,4 @@
-"""The figures of an evaluation in a model's card: what the Hub reads, and a table for people."""
+"""The metrics of an evaluation in a model's card: what the Hub reads, and a table for people."""
 
 from pathlib import Path
 from typing import cast
@@ -7,9 +7,9 @@ from huggingface_hub import EvalResult, ModelCard, ModelCardData
 
 from modeling_dsa.files.card_sections import put_section
 
-from .report import FIGURES, PICTURE, Evaluation, Result
+from .report import METRICS, PICTURE, Evaluation, Result
 
-_METRICS = {"spearman": "spearmanr", "pearson": "pearsonr", "accuracy": "accuracy", "macro_f1": "f1"}  # the Hub's names
+_HUB_NAMES = {"spearman": "spearmanr", "pearson": "pearsonr", "accuracy": "accuracy", "macro_f1": "f1"}
 _TASKS = {
     "similarity": ("sentence-similarity", "Sentence similarity"),
     "probe": ("text-classification", "Linear probe on frozen vectors"),
@@ -23,12 +23,12 @@ def update_card(card: ModelCard, evaluation: Evaluation, folder: Path) -> None:
 
     Args:
         card: What `read_card` gives.
-        evaluation: The figures.
+        evaluation: Of the model.
         folder: The model's, which holds the evaluation's picture.
     """
     data = cast(ModelCardData, card.data)
     others = [result for result in data.eval_results or [] if _OURS not in (result.dataset_args or {})]
-    data.eval_results = others + [figure for result in evaluation.results for figure in _figures(result)]
+    data.eval_results = others + [entry for result in evaluation.results for entry in _eval_results(result)]
     data.model_name = data.model_name or folder.resolve().name
     put_section(
         card,
@@ -39,8 +39,8 @@ def update_card(card: ModelCard, evaluation: Evaluation, folder: Path) -> None:
     )
 
 
-def _figures(result: Result) -> list[EvalResult]:
-    """An entry of the card's metadata for each figure."""
+def _eval_results(result: Result) -> list[EvalResult]:
+    """An entry of the card's metadata for each metric."""
     task_type, task_name = _TASKS[result.kind]
     return [
         EvalResult(
@@ -51,9 +51,9 @@ def _figures(result: Result) -> list[EvalResult]:
             # huggingface_hub makes one entry of results that do not differ in this.
             dataset_config=f"{result.kind}: {result.name} ({result.files[0]['sha256'][:8]})",
             dataset_args={_OURS: ", ".join(file["sha256"] for file in result.files)},
-            metric_type=_METRICS[key],
-            metric_name=FIGURES[key],
+            metric_type=_HUB_NAMES[key],
+            metric_name=METRICS[key],
             metric_value=value,
         )
-        for key, value in result.figures.items()
+        for key, value in result.metrics.items()
     ]

@@ -8,11 +8,11 @@ from typing import Any, Literal
 from matplotlib.figure import Figure
 
 from modeling_dsa.files.markdown import markdown_table
-from modeling_dsa.files.pictures import look, save_figure, wrapped
+from modeling_dsa.files.pictures import look, save_with_fonts, wrapped
 from modeling_dsa.files.shown_paths import last_part
 
 FILE, PICTURE = "evaluation.json", "evaluation.png"
-FIGURES = {
+METRICS = {
     "spearman": "Spearman correlation",
     "pearson": "Pearson correlation",
     "accuracy": "Accuracy",
@@ -30,20 +30,33 @@ class Result:
         kind: What was evaluated.
         files: The name and SHA-256 of each file.
         examples: How many pairs or examples were scored.
-        figures: Those of `FIGURES` that there are, as shares of 1.
+        metrics: Those of `METRICS` that there are, as shares of 1.
         details: What else is known, ready for JSON.
     """
 
     kind: Literal["similarity", "probe", "classification"]
     files: list[dict[str, str]]
     examples: int
-    figures: dict[str, float]
+    metrics: dict[str, float]
     details: dict[str, Any] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
         """The names of the files."""
         return ", ".join(file["name"] for file in self.files)
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> "Result":
+        """One of those of an evaluation.json, which calls the metrics figures.
+
+        Raises:
+            TypeError: It holds other entries.
+        """
+        return cls(**{"metrics" if name == "figures" else name: value for name, value in content.items()})
+
+    def as_json(self) -> dict[str, Any]:
+        """The same, ready for a JSON file."""
+        return {"figures" if name == "metrics" else name: value for name, value in asdict(self).items()}
 
 
 @dataclass(frozen=True)
@@ -73,40 +86,40 @@ class Evaluation:
         Raises:
             TypeError: It holds other entries.
         """
-        return cls(**{**content, "results": [Result(**result) for result in content["results"]]})
+        return cls(**{**content, "results": [Result.from_json(result) for result in content["results"]]})
 
     def as_json(self) -> dict[str, Any]:
         """Ready for a JSON file."""
-        return asdict(self)
+        return asdict(self) | {"results": [result.as_json() for result in self.results]}
 
     def as_markdown(self) -> str:
         """A table with a row for each result."""
-        header = ["Files", "What", "Examples", *FIGURES.values()]
+        header = ["Files", "What", "Examples", *METRICS.values()]
         rows = []
         for result in self.results:
-            figures = [f"{100 * result.figures[key]:.1f}" if key in result.figures else "" for key in FIGURES]
-            rows.append([result.name, _KINDS[result.kind], f"{result.examples:,}", *figures])
+            metrics = [f"{100 * result.metrics[key]:.1f}" if key in result.metrics else "" for key in METRICS]
+            rows.append([result.name, _KINDS[result.kind], f"{result.examples:,}", *metrics])
         return markdown_table(header, rows, ["---", "---", *["---:"] * (len(header) - 2)])
 
     def draw(self, path: Path) -> None:
-        """Draw a bar for each figure, as a PNG."""
+        """Draw a bar for each metric, as a PNG."""
         figure = Figure(layout="constrained")
         panel = figure.add_subplot()
-        bars: dict[str, list[tuple[float, float]]] = {key: [] for key in FIGURES}  # where, and how long
+        bars: dict[str, list[tuple[float, float]]] = {key: [] for key in METRICS}  # where, and how long
         y = 0.0
         for result in self.results:
             name = wrapped(f"{result.name}, {_KINDS[result.kind]}", _WIDTH - 2.2, 10)
             y += 0.6 * (name.count("\n") + 1)  # the name stands above its bars
             panel.text(0.01, y - 0.5, name, transform=panel.get_yaxis_transform(), va="bottom")
-            for key, value in result.figures.items():
+            for key, value in result.metrics.items():
                 bars[key].append((y, 100 * value))
                 y += 1
         for number, (key, of_key) in enumerate(bars.items()):
             if of_key:
                 rows, values = zip(*of_key, strict=True)
-                drawn = panel.barh(rows, values, color=look(number)["color"], label=FIGURES[key])
+                drawn = panel.barh(rows, values, color=look(number)["color"], label=METRICS[key])
                 panel.bar_label(drawn, fmt="%.1f", padding=3)
-        ticks = [(row, FIGURES[key]) for key, of_key in bars.items() for row, _ in of_key]
+        ticks = [(row, METRICS[key]) for key, of_key in bars.items() for row, _ in of_key]
         panel.set_yticks(*zip(*ticks, strict=True))
         panel.set_ylim(y - 0.4, -0.4)
         lowest = min(value for of_key in bars.values() for _, value in of_key)
@@ -115,4 +128,4 @@ class Evaluation:
         panel.set_title(wrapped(last_part(self.model), _WIDTH - 2.2, 10), fontsize=10)
         figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=9)
         figure.set_size_inches(_WIDTH, 1.8 + 0.4 * y)
-        save_figure(figure, path)
+        save_with_fonts(figure, path)

@@ -24,10 +24,10 @@ from modeling_dsa.files.pictures import (
     BLACK,
     EXTENSIONS,
     find_fonts,
+    save_as_it_is,
     say_missing,
     silent_glyphs,
     text_colour,
-    write_figure,
 )
 from modeling_dsa.files.replacing import replaced_file
 
@@ -164,7 +164,7 @@ def draw_attention(
     with matplotlib.rc_context(_STYLE | {"font.family": families}), silent_glyphs():
         figure = _draw(sentences, title, columns)
         with replaced_file(path) as beside:
-            write_figure(figure, beside, min(150.0, _TALLEST_PNG / figure.get_figheight()))
+            save_as_it_is(figure, beside, min(150.0, _TALLEST_PNG / figure.get_figheight()))
     return path
 
 

@@ -54,8 +54,8 @@ class MethodScores:
     deletion: Numbers
     insertion: Numbers
 
-    def figures(self) -> dict[str, Numbers]:
-        """The figures of each example by name; the two areas are those under the curves. (examples,) each"""
+    def metrics(self) -> dict[str, Numbers]:
+        """The metrics of each example by name; the two areas are those under the curves. (examples,) each"""
         return {
             "comprehensiveness": self.comprehensiveness,
             "sufficiency": self.sufficiency,

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from modeling_dsa.files.card_sections import put_section
 from modeling_dsa.files.markdown import markdown_table
-from modeling_dsa.files.pictures import look, save_figure, wrapped
+from modeling_dsa.files.pictures import look, save_with_fonts, wrapped
 from modeling_dsa.files.shown_paths import last_part
 
 FILE, PICTURE = "faithfulness.json", "faithfulness.png"
@@ -35,8 +35,8 @@ class FaithfulnessReport:
         environment: Versions and hardware.
         examples: How many examples there were.
         verdict: Whether the attention explains the decision, in plain words.
-        figures: Of each method, each figure's mean over the examples with its interval: `mean`, `low` and `high`.
-        attention_less_random: Each figure of attention less that of random words, on the same examples; likewise.
+        metrics: Of each method, each metric's mean over the examples with its interval: `mean`, `low` and `high`.
+        attention_less_random: Each metric of attention less that of random words, on the same examples; likewise.
         curves: Of each method the mean probability under `deletion` and under `insertion`, from no word to all words.
     """
 
@@ -47,30 +47,30 @@ class FaithfulnessReport:
     environment: dict[str, Any]
     examples: int
     verdict: str
-    figures: dict[str, dict[str, dict[str, float]]]
+    metrics: dict[str, dict[str, dict[str, float]]]
     attention_less_random: dict[str, dict[str, float]]
     curves: dict[str, dict[str, list[float]]]
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> "FaithfulnessReport":
-        """That of a faithfulness.json.
+        """That of a faithfulness.json, which calls the metrics figures.
 
         Raises:
             TypeError: It holds other entries.
         """
-        return cls(**content)
+        return cls(**{"metrics" if name == "figures" else name: value for name, value in content.items()})
 
     def as_json(self) -> dict[str, Any]:
-        """Ready for a JSON file."""
-        return asdict(self)
+        """The same, ready for a JSON file."""
+        return {"figures" if name == "metrics" else name: value for name, value in asdict(self).items()}
 
     def as_markdown(self) -> str:
         """A table with a row for each method."""
         rows = []
-        for method, figures in self.figures.items():
+        for method, metrics in self.metrics.items():
             cells = [
                 "{mean:.1f} [{low:.1f}, {high:.1f}]".format(**{name: 100 * value for name, value in one.items()})
-                for one in figures.values()
+                for one in metrics.values()
             ]
             rows.append([method, *cells])
         header = ["Words in the order of", *_HEADINGS.values()]
@@ -95,10 +95,10 @@ class FaithfulnessReport:
         figure.axes[0].set_ylabel("probability of the predicted class, %")
         title = f"{last_part(self.model)}, {self.examples:,} examples of {self.data['name']}"
         figure.suptitle(wrapped(title, figure.get_figwidth(), 10), fontsize=10)
-        save_figure(figure, path)
+        save_with_fonts(figure, path)
 
     def update_card(self, card: ModelCard) -> None:
-        """Put the figures into a model's card in place of those before."""
+        """Put the metrics into a model's card in place of those before."""
         put_section(
             card,
             "dsa explain, faithfulness",

@@ -1,4 +1,4 @@
-"""The scores of single examples as figures with intervals, and in plain words."""
+"""The scores of single examples as means with intervals, and in plain words."""
 
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -10,23 +10,23 @@ ATTENTION, INTEGRATED = "attention", "integrated gradients"
 
 
 def summarize(scores: Mapping[str, MethodScores]) -> dict[str, Any]:
-    """What a `FaithfulnessReport` says of the scores of each method: all its attributes that are figures or words.
+    """What a `FaithfulnessReport` says of the scores of each method: all its attributes that are numbers or words.
 
     Args:
         scores: What `faithfulness` gives.
     """
     estimates = {
-        method: {name: estimate(values) for name, values in of_method.figures().items()}
+        method: {name: estimate(values) for name, values in of_method.metrics().items()}
         for method, of_method in scores.items()
     }
     return {
         "examples": len(scores[ATTENTION].comprehensiveness),
         "verdict": _verdict(scores, estimates),
-        "figures": {
-            method: {name: asdict(value) for name, value in figures.items()} for method, figures in estimates.items()
+        "metrics": {
+            method: {name: asdict(value) for name, value in metrics.items()} for method, metrics in estimates.items()
         },
         "attention_less_random": {
-            name: asdict(_difference(scores, name, RANDOM)) for name in scores[ATTENTION].figures()
+            name: asdict(_difference(scores, name, RANDOM)) for name in scores[ATTENTION].metrics()
         },
         "curves": {
             method: {"deletion": of_method.deletion.mean(0).tolist(), "insertion": of_method.insertion.mean(0).tolist()}
@@ -35,9 +35,9 @@ def summarize(scores: Mapping[str, MethodScores]) -> dict[str, Any]:
     }
 
 
-def _difference(scores: Mapping[str, MethodScores], figure: str, other: str) -> Estimate:
-    """A figure of attention less that of another method, on the same examples."""
-    return estimate(scores[ATTENTION].figures()[figure] - scores[other].figures()[figure])
+def _difference(scores: Mapping[str, MethodScores], metric: str, other: str) -> Estimate:
+    """A metric of attention less that of another method, on the same examples."""
+    return estimate(scores[ATTENTION].metrics()[metric] - scores[other].metrics()[metric])
 
 
 def _verdict(scores: Mapping[str, MethodScores], estimates: Mapping[str, Mapping[str, Estimate]]) -> str:
@@ -50,8 +50,8 @@ def _verdict(scores: Mapping[str, MethodScores], estimates: Mapping[str, Mapping
     else:
         answer = "The attention does not explain the decision"
 
-    def points(figure: str) -> dict[str, str]:
-        return {name: f"{100 * estimates[name][figure].mean:.1f}" for name in (ATTENTION, RANDOM, INTEGRATED)}
+    def points(metric: str) -> dict[str, str]:
+        return {name: f"{100 * estimates[name][metric].mean:.1f}" for name in (ATTENTION, RANDOM, INTEGRATED)}
 
     without, alone = points("comprehensiveness"), points("sufficiency")
     rival = _difference(scores, "comprehensiveness", INTEGRATED)

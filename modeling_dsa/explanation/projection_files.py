@@ -12,7 +12,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from modeling_dsa.files.pictures import COLOURS, legend_columns, look, save_figure, wrapped
+from modeling_dsa.files.pictures import COLOURS, legend_columns, look, save_with_fonts, wrapped
 from modeling_dsa.files.replacing import replaced_file
 
 from .weight_vectors import Projection
@@ -37,7 +37,7 @@ def write_projection(projection: Projection, model: str, path: Path) -> None:
         if path.suffix.lower() == ".html":
             beside.write_text(_page(projection, title), encoding="utf-8", newline="")
         else:
-            save_figure(_picture(projection, title), beside)
+            save_with_fonts(_picture(projection, title), beside)
 
 
 def groupings(projection: Projection) -> dict[str, tuple[list[str], np.ndarray]]:

@@ -120,8 +120,8 @@ def say_missing(characters: Sequence[str]) -> None:
         )
 
 
-def save_figure(figure: Figure, *paths: Path, dpi: float = 120) -> None:
-    """Write a picture whose names may have any characters; $ is one like others.
+def save_with_fonts(figure: Figure, *paths: Path, dpi: float = 120) -> None:
+    """Write a picture, whose texts get fonts for all their characters; $ is one like others.
 
     Args:
         figure: The picture.
@@ -137,17 +137,17 @@ def save_figure(figure: Figure, *paths: Path, dpi: float = 120) -> None:
         if text not in of_ticks:  # powers of ten on a logarithmic axis are formulas
             text.set_parse_math(False)
     for path in paths:
-        write_figure(figure, path, dpi)
+        save_as_it_is(figure, path, dpi)
 
 
-def save_picture(figure: Figure, path: Path) -> None:
-    """Write a PNG and an SVG.
+def save_png_and_svg(figure: Figure, path: Path) -> None:
+    """Write a PNG and an SVG, likewise.
 
     Args:
         figure: The picture.
         path: Where, without an extension.
     """
-    save_figure(figure, *(path.with_name(f"{path.name}{extension}") for extension in (".png", ".svg")), dpi=150)
+    save_with_fonts(figure, *(path.with_name(f"{path.name}{extension}") for extension in (".png", ".svg")), dpi=150)
 
 
 @contextmanager
@@ -158,8 +158,8 @@ def silent_glyphs() -> Iterator[None]:
         yield
 
 
-def write_figure(figure: Figure, path: Path, dpi: float) -> None:
-    """Write a picture whose texts have their fonts; the same figure gives the same bytes."""
+def save_as_it_is(figure: Figure, path: Path, dpi: float) -> None:
+    """Write a picture with the fonts that its texts have; the same figure gives the same bytes."""
     extension = path.suffix.lower()
     with matplotlib.rc_context({"svg.hashsalt": "dsa"}), silent_glyphs():
         figure.savefig(path, format=extension[1:], dpi=dpi, metadata=_METADATA[extension])

@@ -55,7 +55,7 @@ def run(arguments: argparse.Namespace) -> int:
         OSError: A file is missing or cannot be written.
     """
     with optional_packages("Comparing", "train", "matplotlib", "pandas", "pyarrow", "accelerate", "datasets", "scipy"):
-        from modeling_dsa.files.pictures import save_picture
+        from modeling_dsa.files.pictures import save_png_and_svg
 
         from .run_comparison import classify_examples, compare_table, draw_curves, read_runs
 
@@ -72,7 +72,7 @@ def run(arguments: argparse.Namespace) -> int:
     table = compare_table(rows, metrics)
     curves = draw_curves(rows)
     with filled_folder(arguments.output_dir, last=TABLE) as folder:
-        save_picture(curves, folder / CURVES)
+        save_png_and_svg(curves, folder / CURVES)
         if differing is not None:
             _write_differing(differing, rows, folder / DIFFERING)
         (folder / TABLE).write_text(f"{table}\n", encoding="utf-8")

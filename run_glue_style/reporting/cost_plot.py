@@ -20,7 +20,7 @@ from matplotlib.figure import Figure
 
 from modeling_dsa.files.command_line import make_parser
 from modeling_dsa.files.exit_codes import exit_code_of
-from modeling_dsa.files.pictures import look, save_picture, scale_by_logarithm, wrapped
+from modeling_dsa.files.pictures import look, save_png_and_svg, scale_by_logarithm, wrapped
 from modeling_dsa.files.replacing import filled_folder
 from run_glue_style.training.results import read_metric
 
@@ -78,7 +78,7 @@ def draw_costs(
     key = "mean ± standard deviation; without a bar one seed" if spread else None
     panels[2].legend(fontsize=7, title=key, title_fontsize=7)
     figure.suptitle(wrapped(f"{table.title}: accuracy against cost", figure.get_figwidth(), 10), fontsize=10)
-    save_picture(figure, path)
+    save_png_and_svg(figure, path)
 
 
 def read_epochs(path: Path) -> dict[str, float]:

@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 
 from modeling_dsa.files.command_line import make_parser
 from modeling_dsa.files.exit_codes import exit_code_of
-from modeling_dsa.files.pictures import look, save_picture
+from modeling_dsa.files.pictures import look, save_png_and_svg
 from modeling_dsa.files.replacing import filled_folder
 from run_glue_style.training.progress import ENTROPY_KEY
 from run_glue_style.training.results import read_results
@@ -52,7 +52,7 @@ def draw_entropy_history(runs: Mapping[str, Mapping[str, Any]], path: Path) -> N
         panel.grid(alpha=0.3)
     panels[0].set_ylabel("entropy of the attention,\npercent of that of equal weights")
     panels[0].legend(fontsize=8)  # every run has a first iteration
-    save_picture(figure, path)
+    save_png_and_svg(figure, path)
 
 
 def draw_files(paths: Sequence[Path], output: Path) -> None:

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from modeling_dsa.files.markdown import markdown_table
-from modeling_dsa.files.pictures import look, save_picture
+from modeling_dsa.files.pictures import look, save_png_and_svg
 from modeling_dsa.files.replacing import filled_folder, write_json
 
 from .rows import ENTROPY
@@ -68,4 +68,4 @@ def draw_entropy(content: Mapping[str, Any], path: Path) -> None:
     panel.xaxis.set_major_locator(MaxNLocator(integer=True))
     panel.grid(alpha=0.3)
     panel.legend(fontsize=8)
-    save_picture(figure, path)
+    save_png_and_svg(figure, path)

@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 
 from modeling_dsa.files.command_line import make_parser
 from modeling_dsa.files.exit_codes import exit_code_of
-from modeling_dsa.files.pictures import look, save_picture, scale_by_logarithm
+from modeling_dsa.files.pictures import look, save_png_and_svg, scale_by_logarithm
 from modeling_dsa.files.replacing import filled_folder
 from run_glue_style.training.results import read_metric
 
@@ -53,7 +53,7 @@ def draw_growth(rows: Mapping[str, _Runs], metrics: Sequence[str], path: Path) -
         panel.tick_params(axis="x", labelsize=8)
         panel.grid(alpha=0.3)
     figure.legend(*figure.axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False)
-    save_picture(figure, path)
+    save_png_and_svg(figure, path)
 
 
 def _lines(rows: Mapping[str, _Runs]) -> dict[str, dict[str, list[_Runs]]]:

@@ -8,7 +8,7 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from modeling_dsa.files.pictures import BLUE, VERMILION, save_picture, wrapped
+from modeling_dsa.files.pictures import BLUE, VERMILION, save_png_and_svg, wrapped
 
 from .paper_comparison import Comparison
 from .units import error_bar
@@ -45,7 +45,7 @@ def draw_comparison(comparison: Comparison, path: Path) -> None:
     first.set_ylim(len(systems) - 0.5, -0.5)  # the first system on top
     figure.legend(*first.get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False)
     figure.suptitle(wrapped(comparison.title(), figure.get_figwidth(), 10), fontsize=10)
-    save_picture(figure, path)
+    save_png_and_svg(figure, path)
 
 
 def _draw_panel(panel: Axes, comparison: Comparison, column: str) -> None:

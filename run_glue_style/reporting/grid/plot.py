@@ -8,7 +8,7 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from modeling_dsa.files.pictures import BLUE, VERMILION, legend_columns, save_picture, wrapped
+from modeling_dsa.files.pictures import BLUE, VERMILION, legend_columns, save_png_and_svg, wrapped
 from run_glue_style.reporting.units import error_bar, is_percent
 
 _NAME = 2.6  # inches for the name of a row
@@ -41,7 +41,7 @@ def draw_grid(title: str, metrics: Sequence[str], rows: Mapping[str, Sequence[Se
     columns = legend_columns(handles, width, 8)
     figure.legend(handles.values(), handles, loc="outside lower center", ncols=columns, fontsize=8, frameon=False)
     figure.suptitle(title, fontsize=10)
-    save_picture(figure, path)
+    save_png_and_svg(figure, path)
 
 
 def _draw_panel(panel: Axes, rows: Sequence[Sequence[float]]) -> None:

@@ -84,7 +84,7 @@ def test_figures_of_attention_are_those_of_edited_texts(loaded: tuple[Any, PreTr
         insertion = [probability(counts, False) for counts in by_step]
         np.testing.assert_allclose(scores.deletion[number], deletion, atol=1e-5)
         np.testing.assert_allclose(scores.insertion[number], insertion, atol=1e-5)
-        areas = {name: values[number] for name, values in scores.figures().items()}
+        areas = {name: values[number] for name, values in scores.metrics().items()}
         assert areas["deletion_area"] == pytest.approx((sum(deletion) - (deletion[0] + deletion[-1]) / 2) / STEPS)
 
 

@@ -17,7 +17,7 @@ def test_a_line_joins_those_with_more_and_a_dashed_one_those_that_saw_the_same_a
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     figures: list[Figure] = []
-    monkeypatch.setattr(growth_plot, "save_picture", lambda figure, path: figures.append(figure))
+    monkeypatch.setattr(growth_plot, "save_png_and_svg", lambda figure, path: figures.append(figure))
     for row, (examples, epochs, encoder) in ROWS.items():
         for seed, accuracy in enumerate((0.5, 0.6)):
             changes: dict[str, Any] = {
