@@ -41,7 +41,7 @@ def run_study(
             raise ValueError(f"Leave out --{name}: {left_out[name]}.")
         return make(arguments, options)
 
-    return run_command(checked, argv)
+    return run_command(checked, argv, stopped="Stopped. The same command resumes here.")
 
 
 def _check_spelling(options: Sequence[str]) -> None:
@@ -52,17 +52,17 @@ def _check_spelling(options: Sequence[str]) -> None:
             raise ValueError(f"Write --{name[2:].replace('-', '_')} in place of {name}.")
 
 
-def run_command(make: Callable[[], tuple[Path, str]], argv: Sequence[str] | None) -> int:
+def run_command(make: Callable[[], tuple[Path, str]], argv: Sequence[str] | None, *, stopped: str = "Stopped.") -> int:
     """Make a table and print it.
 
     Args:
         make: Makes it, and gives its folder and its Markdown.
         argv: As for `exit_code_of`.
+        stopped: Likewise.
 
     Returns:
         As `exit_code_of`: 2 also after a failed run.
     """
-    stopped = "Stopped. The same command resumes here."
     return exit_code_of(partial(_make_and_print, make), argv, level=logging.INFO, stopped=stopped)
 
 
