@@ -1,7 +1,7 @@
 """The training engine that all tasks share: the loop of updates, evaluations and checkpoints.
 
-It needs examples that are tokenised already (anything with `len` and items that are dicts of lists or arrays, such as a
-`datasets.Dataset`). What is minimised and how it is scored is its objective's.
+It needs examples that are tokenised already, such as `TokenizedExamples`. What is minimised and how it is scored is its
+objective's.
 """
 
 import copy
@@ -11,14 +11,14 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 from accelerate import Accelerator
 from torch.optim.lr_scheduler import ReduceLROnPlateau
 from torch.utils.data import DataLoader, RandomSampler
 from tqdm.auto import tqdm
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
+from transformers import BatchEncoding, PreTrainedModel, PreTrainedTokenizerBase
 from transformers.utils import logging
 
 from .accelerator import derived_seed
@@ -84,7 +84,8 @@ class Trainer:
         _require_examples(len(train_examples), processes)
         self.accelerator, self.objective, self.recipe, self.run = accelerator, objective, recipe, run
         self.tokenizer, self.on_checkpoint = tokenizer, on_checkpoint
-        self.collate = PaddingCollator(tokenizer.pad_token_id)
+        # torch's types promise it a list of examples; it gets what their `__getitems__` gives.
+        self.collate = cast(Callable[[Any], BatchEncoding], PaddingCollator(tokenizer.pad_token_id))
         sampler = GroupedSampler(groups, run.seed) if groups is not None else RandomSampler(train_examples)
         self.batches = GlobalBatches(sampler, recipe.per_device_train_batch_size, processes)
         train_loader = DataLoader(train_examples, batch_sampler=self.batches, collate_fn=self.collate)
@@ -331,10 +332,7 @@ class Trainer:
         examples: Any = next(iter(self.validation_loaders.values())).dataset
         size, count = self.recipe.per_device_eval_batch_size, min(len(examples), _ATTENTION_EXAMPLES)
         model = self.unwrapped_model()
-        batches = (
-            self.collate([examples[index] for index in range(start, min(start + size, count))])
-            for start in range(0, count, size)
-        )
+        batches = (self.collate(examples[start : min(start + size, count)]) for start in range(0, count, size))
         inputs = ({name: tensor.to(model.device) for name, tensor in model_inputs(batch).items()} for batch in batches)
         return entropy_shares(model, inputs)
 

@@ -1,8 +1,8 @@
-"""Tokenised examples that hold each distinct text once: an example is put together when it is read."""
+"""Tokenised examples that hold each distinct text once: a batch is put together when it is read."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias, overload
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,8 +12,6 @@ from run_glue_style.tasks.class_shares import ClassShares
 from run_glue_style.tasks.distinct_texts import Indices
 
 from .training_batches import label_array
-
-Example: TypeAlias = dict[str, Any]
 
 
 class TokenizedTexts:
@@ -49,20 +47,6 @@ class TokenizedTexts:
         self.template = list(
             zip(sample.sequence_ids(0), sample["input_ids"], sample["token_type_ids"], strict=True)
         )  # (sentence or None, id, token type) of each token
-
-    def example(self, *texts: int) -> Example:
-        """The example of the texts with these indices: what the tokenizer gives for them."""
-        ids, types = [], []
-        for sentence, token, token_type in self.template:
-            part = np.asarray([token], np.int32)
-            if sentence is not None:
-                text = texts[sentence]
-                start = self.ends[text] - self.lengths[text]
-                part = self.ids[start : start + self.kept[text]]
-            ids.append(part)
-            types.append(np.full_like(part, token_type))
-        example = {"input_ids": np.concatenate(ids), "token_type_ids": np.concatenate(types)}  # (tokens,), (tokens,)
-        return {**example, "attention_mask": np.ones_like(example["input_ids"])}
 
     def document_frequencies(self, texts: Indices, vocab_size: int) -> NDArray[np.int64]:
         """In how many of these texts each token of a vocabulary stands. (texts,) -> (vocab_size,)"""
@@ -104,8 +88,8 @@ class TokenizedTexts:
         return {"input_ids": ids, "token_type_ids": types, "attention_mask": mask}
 
 
-class TokenizedExamples(Sequence[Example]):
-    """The examples of a split: `input_ids`, `token_type_ids` and `attention_mask` (tokens,), and `labels` (...)."""
+class TokenizedExamples:
+    """The examples of a split, which make batches of themselves."""
 
     def __init__(
         self, tokenized: TokenizedTexts, texts: Sequence[Indices], labels: Any, shares: ClassShares | None = None
@@ -123,15 +107,9 @@ class TokenizedExamples(Sequence[Example]):
     def __len__(self) -> int:
         return len(self.labels)
 
-    @overload
-    def __getitem__(self, index: int) -> Example: ...
-    @overload
-    def __getitem__(self, index: slice) -> "TokenizedExamples": ...
-    def __getitem__(self, index: int | slice) -> "Example | TokenizedExamples":
-        """The example of this index, or the examples of a slice."""
-        if isinstance(index, slice):
-            return self._chosen(index)
-        return self.tokenized.example(*(column[index] for column in self.texts)) | {"labels": self.labels[index]}
+    def __getitem__(self, examples: slice) -> "TokenizedExamples":
+        """The examples of a slice."""
+        return self._chosen(examples)
 
     def __getitems__(self, indices: Sequence[int]) -> "TokenizedExamples":
         """The examples of these indices; torch's loaders ask for a batch by this name."""

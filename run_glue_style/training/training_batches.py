@@ -2,13 +2,12 @@
 
 from collections.abc import Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias, cast, runtime_checkable
+from typing import Any, Protocol, TypeAlias, cast
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from torch.nn.utils.rnn import pad_sequence
 from torch.utils.data import BatchSampler, Sampler
 from transformers import BatchEncoding
 
@@ -102,7 +101,6 @@ class GlobalBatches(Sampler[list[int]]):
         return examples >= max(2, self._processes)
 
 
-@runtime_checkable
 class PaddableExamples(Protocol):
     """Examples that make a padded batch of themselves, faster than one by one."""
 
@@ -123,29 +121,10 @@ class PaddingCollator:
 
     pad_token_id: int
 
-    def __call__(self, examples: Sequence[Mapping[str, Any]] | PaddableExamples) -> BatchEncoding:
-        """Join examples.
-
-        Args:
-            examples: Lists or arrays by name, (tokens,) each, and `labels`: a class, a number, or an array (...).
-
-        Returns:
-            Tensors (batch, tokens), and `labels` (batch, ...): int64 for classes, float32 for all else.
-        """
-        if isinstance(examples, PaddableExamples):
-            arrays = examples.padded(self.pad_token_id)
-            return BatchEncoding({name: _as_tensor(array) for name, array in arrays.items()})
-        batch = {
-            name: pad_sequence(
-                [torch.as_tensor(example[name], dtype=torch.long) for example in examples],
-                batch_first=True,
-                padding_value=self.pad_token_id if name == "input_ids" else 0,
-            )
-            for name in examples[0]
-            if name != "labels"
-        }
-        labels = label_array([example["labels"] for example in examples])
-        return BatchEncoding({**batch, "labels": _as_tensor(labels)})
+    def __call__(self, examples: PaddableExamples) -> BatchEncoding:
+        """Tensors (batch, tokens), and `labels` (batch, ...): int64 for classes, float32 for all else."""
+        arrays = examples.padded(self.pad_token_id)
+        return BatchEncoding({name: _as_tensor(array) for name, array in arrays.items()})
 
 
 def _as_tensor(array: NDArray[Any]) -> Tensor:

@@ -18,7 +18,7 @@ import torch
 import torch.nn.functional as F
 from loopback_hub import LoopbackHub
 from small_models import ENCODER_CASES, POOLING_CASES, small_config
-from small_runs import SMALL_SIZES, Example, pairs, same_tensors, small_tokenizer, tokenized
+from small_runs import SMALL_SIZES, Example, pairs, same_tensors, small_tokenizer
 from torch import Tensor
 from transformers import (
     AutoModelForSequenceClassification,
@@ -60,10 +60,9 @@ def _short_collections() -> Iterator[None]:
 
 def rows_of(split: str, count: int, sentences_per_example: int) -> list[Example]:
     """Pairs, or premises under the labels of their pairs."""
-    if sentences_per_example == 2:
-        return tokenized(split, count)
     chosen = pairs(split)[:count]
-    batch = small_tokenizer()([row["premise"] for row in chosen])
+    columns = ("premise", "hypothesis")[:sentences_per_example]
+    batch = small_tokenizer()(*([row[column] for row in chosen] for column in columns))
     return [{**{key: batch[key][index] for key in batch}, "labels": row["label"]} for index, row in enumerate(chosen)]
 
 
@@ -225,7 +224,7 @@ def test_the_best_model_is_loaded_and_few_checkpoints_stay(tmp_path: Path) -> No
 def test_batches_of_similar_lengths_hold_less_padding(tmp_path: Path) -> None:
     def padding(**arguments: Any) -> Any:
         trainer = trainer_of(SYSTEMS["pairs"], tmp_path, num_train_epochs=1, **arguments)
-        trainer.train_dataset = tokenized("train", 400)  # it sorts a quarter of the batches at a time
+        trainer.train_dataset = rows_of("train", 400, 2)  # it sorts a quarter of the batches at a time
         trainer.train()
         assert trainer.state.global_step == 25
         masks = [batch["attention_mask"] for batch in trainer.get_train_dataloader()]

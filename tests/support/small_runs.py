@@ -18,6 +18,7 @@ from accelerate.state import AcceleratorState, GradientState
 from small_models import small_config
 
 from modeling_dsa import DSAForNLI
+from modeling_dsa.batching_dsa import token_ids
 from modeling_dsa.text.tokenization import WordTokenizer, build_tokenizer, count_words
 from run_glue_style.sample import SAMPLE_FILES
 from run_glue_style.tasks.nli import LABEL_NAMES
@@ -26,6 +27,7 @@ from run_glue_style.training.engine import Trainer
 from run_glue_style.training.entry import run_script
 from run_glue_style.training.objective import Classification, ComputeMetrics, Metrics, Objective
 from run_glue_style.training.recipe import RunArguments, TrainingRecipe
+from run_glue_style.training.tokenized_examples import TokenizedExamples, TokenizedTexts
 
 Example = dict[str, Any]
 SMALL_SIZES: dict[str, Any] = {
@@ -76,11 +78,14 @@ def small_tokenizer() -> WordTokenizer:
     return build_tokenizer(count_words(texts, lowercase=True), lowercase=True)
 
 
-def tokenized(split: str, count: int) -> list[Example]:
+def tokenized(split: str, count: int) -> TokenizedExamples:
     """The first examples of a split, as the trainer reads them."""
-    chosen = pairs(split)[:count]
-    batch = small_tokenizer()([row["premise"] for row in chosen], [row["hypothesis"] for row in chosen])
-    return [{**{key: batch[key][index] for key in batch}, "labels": row["label"]} for index, row in enumerate(chosen)]
+    chosen, tokenizer = pairs(split)[:count], small_tokenizer()
+    ids, lengths = token_ids(
+        tokenizer.backend_tokenizer, [row[column] for column in ("premise", "hypothesis") for row in chosen]
+    )
+    columns = np.split(np.arange(2 * len(chosen)), 2)
+    return TokenizedExamples(TokenizedTexts(tokenizer, ids, lengths, 2), columns, [row["label"] for row in chosen])
 
 
 def accuracy(predictions: np.ndarray, references: np.ndarray) -> Metrics:
@@ -91,8 +96,8 @@ def accuracy(predictions: np.ndarray, references: np.ndarray) -> Metrics:
 def small_trainer(
     folder: Path,
     *,
-    train_examples: Sequence[Example] | None = None,
-    validation_examples: Sequence[Example] | None = None,
+    train_examples: TokenizedExamples | None = None,
+    validation_examples: TokenizedExamples | None = None,
     groups: Sequence[int] | None = None,
     compute_metrics: ComputeMetrics = accuracy,
     objective: Objective | None = None,

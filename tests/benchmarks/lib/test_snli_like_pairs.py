@@ -1,14 +1,16 @@
+from functools import partial
+
 import numpy as np
 import pytest
 import torch
 from lib.operations import count_training_operations
 from lib.shipped import read_pairs
 from lib.snli_like_pairs import HYPOTHESES_BY_TOKENS, PREMISES_BY_TOKENS, Epoch, Loader, make_pairs
+from torch.nn.utils.rnn import pad_sequence
 
 from modeling_dsa import DSAConfig
 from modeling_dsa.packing_dsa import pack, split_pairs
 from modeling_dsa.text.tokenization import build_tokenizer
-from run_glue_style.training.training_batches import PaddingCollator
 
 
 @pytest.mark.slow
@@ -45,9 +47,10 @@ def test_synthetic_pairs_are_like_those_of_snli() -> None:
 
 
 @pytest.mark.parametrize(("count", "batches"), [(500, 16), (481, 15)])
-def test_batches_made_on_the_device_are_those_of_the_collator(count: int, batches: int) -> None:
+def test_batches_made_on_the_device_are_the_padded_pairs(count: int, batches: int) -> None:
     config = DSAConfig(vocab_size=300)
     assert config.pad_token_id is not None
+    pad = partial(pad_sequence, batch_first=True)
     pairs = make_pairs(count, config)
     load, epoch = Loader(pairs, torch.device("cpu"), config), Epoch(pairs, 32, 5, config)
     assert len(set(epoch.order.tolist())) == len(epoch.order) == (500 if count == 500 else 480)
@@ -55,16 +58,14 @@ def test_batches_made_on_the_device_are_those_of_the_collator(count: int, batche
     ids, tokens, operations = np.split(pairs.ids, pairs.starts[1:]), 0, 0
     for cut in epoch.cuts:
         order = epoch.order[cut.start : cut.end]
-        examples = [
-            {
-                "input_ids": ids[index],
-                "attention_mask": np.ones(len(ids[index])),
-                "token_type_ids": np.arange(len(ids[index])) > pairs.premise_tokens[index],
-                "labels": pairs.labels[index],
-            }
-            for index in order
-        ]
-        expected = PaddingCollator(config.pad_token_id)(examples)
+        rows = [torch.from_numpy(ids[index]).long() for index in order]
+        parts = [torch.arange(len(ids[index])) > pairs.premise_tokens[index] for index in order]
+        expected = {
+            "input_ids": pad(rows, padding_value=config.pad_token_id),
+            "attention_mask": pad([torch.ones_like(row) for row in rows]),
+            "token_type_ids": pad(parts).long(),
+            "labels": torch.from_numpy(pairs.labels[order]),
+        }
         batch = load(torch.from_numpy(order), cut.width)
         assert batch.keys() == expected.keys()
         longest = expected["input_ids"].shape[1]

@@ -3,6 +3,7 @@ import pytest
 from lib.stance_pairs import QUICK, WAYS, Pairs, Size, body_lengths, synthetic_pairs
 
 from modeling_dsa.packing_dsa import pack, split_pairs
+from run_glue_style.training.training_batches import PaddingCollator
 
 
 def test_synthetic_texts_have_the_counts_and_lengths_of_the_challenge() -> None:
@@ -31,11 +32,7 @@ def test_the_tokens_of_an_epoch_are_those_that_the_model_packs(pairs: Pairs, lim
     def packed(way: str) -> int:
         tokens = 0
         for batch in epoch[way].measured:
-            examples = [epoch[way].examples[index] for index in batch.tolist()]
-            padded = pairs.tokenizer.pad(
-                [{name: one[name] for name in ("input_ids", "token_type_ids", "attention_mask")} for one in examples],
-                return_tensors="pt",
-            )
+            padded = PaddingCollator(0)(epoch[way].examples.__getitems__(batch.tolist()))
             is_token, is_second = split_pairs(
                 padded["input_ids"], padded["attention_mask"], padded["token_type_ids"], 0, 2
             )

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ import torch.nn.functional as F
 from accelerate import Accelerator
 from gpu_waits import gpu_waits
 from safetensors.torch import save_file
-from small_runs import Example, accuracy, same_tensors, small_trainer, tokenized
+from small_runs import accuracy, same_tensors, small_trainer, tokenized
 from torch import nn
 
 from run_glue_style.training.accelerator import make_accelerator
@@ -31,6 +31,7 @@ from run_glue_style.training.interruption import Interrupted
 from run_glue_style.training.nonfinite import NonFiniteError
 from run_glue_style.training.objective import Metrics
 from run_glue_style.training.recipe import RunArguments
+from run_glue_style.training.tokenized_examples import TokenizedExamples
 
 NO_NOISE: dict[str, Any] = {"embedding_dropout": 0.0, "hidden_dropout": 0.0, "classifier_dropout": 0.0}
 NO_TRAINING: dict[str, Any] = {"learning_rate": 1e-12, "schedule": "constant", "warmup_ratio": 0.0, "config": NO_NOISE}
@@ -48,16 +49,17 @@ BATCHES, UPDATES = 21, 12
 SUPPORT = Path(__file__).parents[2] / "support"
 
 
-class Order(list[Example]):
-    """Examples that remember in which order they were read."""
+class Order(TokenizedExamples):
+    """The first hundred training examples, which remember in which order they were read."""
 
-    def __init__(self, examples: list[Example]) -> None:
-        super().__init__(examples)
+    def __init__(self) -> None:
+        examples = tokenized("train", 100)
+        super().__init__(examples.tokenized, examples.texts, examples.labels)
         self.read: list[int] = []
 
-    def __getitem__(self, index: Any) -> Any:
-        self.read.append(index)
-        return super().__getitem__(index)
+    def __getitems__(self, indices: Sequence[int]) -> TokenizedExamples:
+        self.read += indices
+        return super().__getitems__(indices)
 
 
 class CrashError(Exception):
@@ -515,7 +517,7 @@ def test_number_of_updates(tmp_path: Path, epochs: float, most: int | None, step
 def test_every_example_is_read_once_an_epoch_in_an_order_of_seed_and_epoch(tmp_path: Path) -> None:
     orders: dict[int, list[list[int]]] = {}
     for seed in (0, 1):
-        examples = Order(tokenized("train", 100))
+        examples = Order()
         small_trainer(tmp_path / str(seed), train_examples=examples, run={"seed": seed}, num_train_epochs=2).train()
         orders[seed] = [examples.read[:100], examples.read[100:]]
     epochs = [*orders[0], *orders[1]]
@@ -525,7 +527,7 @@ def test_every_example_is_read_once_an_epoch_in_an_order_of_seed_and_epoch(tmp_p
 
 def test_examples_of_a_group_are_read_one_after_another_in_another_order_each_epoch(tmp_path: Path) -> None:
     groups = [example % 9 for example in range(100)]
-    examples = Order(tokenized("train", 100))
+    examples = Order()
     small_trainer(tmp_path, train_examples=examples, groups=groups, num_train_epochs=2).train()
     epochs = [examples.read[:100], examples.read[100:]]
     for order in epochs:
@@ -536,7 +538,7 @@ def test_examples_of_a_group_are_read_one_after_another_in_another_order_each_ep
 
 def test_calibration_reads_whole_groups_too(tmp_path: Path) -> None:
     groups = [example % 25 for example in range(100)]  # four examples each, and 16 in a batch
-    examples = Order(tokenized("train", 100))
+    examples = Order()
     trainer = small_trainer(tmp_path, train_examples=examples, groups=groups, batch_norm_batches=2)
     assert len(list(trainer.calibration_loader)) == 2
     assert len({groups[example] for example in examples.read}) == 8

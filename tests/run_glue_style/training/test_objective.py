@@ -1,19 +1,23 @@
 """What runs minimise: classes, numbers, and an objective that the trainer has never seen."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
+from numpy.typing import NDArray
 from small_models import small_config
 from small_runs import accuracy, small_tokenizer, small_trainer, tokenized
 from torch import Tensor, nn
 
 from run_glue_style.training.objective import Classification, ExampleScores, Metrics, Regression, metric_value
 from run_glue_style.training.progress import Progress
+from run_glue_style.training.tokenized_examples import TokenizedExamples
 from run_glue_style.training.training_batches import Batch
 
 NO_NOISE = {"embedding_dropout": 0.0, "hidden_dropout": 0.0, "classifier_dropout": 0.0}
@@ -23,10 +27,15 @@ def scores(predictions: np.ndarray, references: np.ndarray) -> Metrics:
     return {"pearson": float(np.corrcoef(predictions, references)[0, 1])}
 
 
+def labelled(split: str, count: int, label: Callable[[NDArray[np.int64]], Any]) -> TokenizedExamples:
+    """The first examples of a split under labels of their token ids (tokens,), padded with 0."""
+    examples = tokenized(split, count)
+    return TokenizedExamples(examples.tokenized, examples.texts, [*map(label, examples.padded(0)["input_ids"])])
+
+
 def test_a_regression_learns_numbers(tmp_path: Path) -> None:
-    examples, word = tokenized("train", 100), small_tokenizer().convert_tokens_to_ids("man")
-    for example in examples:
-        example["labels"] = 2.5 if word in example["input_ids"] else -0.5
+    word = small_tokenizer().convert_tokens_to_ids("man")
+    examples = labelled("train", 100, lambda ids: 2.5 if word in ids else -0.5)
     trainer = small_trainer(
         tmp_path,
         train_examples=examples,
@@ -92,9 +101,10 @@ class Teacher:
 def test_a_task_without_classes_trains_too(tmp_path: Path) -> None:
     size = small_config().sentence_embedding_size
     vectors = np.random.default_rng(0).normal(size=(3, size))
-    train, validation = tokenized("train", 100), tokenized("validation", 50)
-    for example in [*train, *validation]:
-        example["labels"] = vectors[len(example["input_ids"]) % 3]
+    train, validation = (
+        labelled(split, count, lambda ids: vectors[np.count_nonzero(ids) % 3])
+        for split, count in (("train", 100), ("validation", 50))
+    )
     trainer = small_trainer(
         tmp_path, train_examples=train, validation_examples=validation, objective=Teacher(), batch_norm_batches=2
     )

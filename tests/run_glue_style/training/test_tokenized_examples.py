@@ -1,4 +1,4 @@
-"""Examples that are put together from distinct texts: the tokenizer's own, to the last id."""
+"""Batches that are put together from distinct texts: the tokenizer's own, to the last id."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -11,6 +11,7 @@ from datasets import Dataset
 from small_models import small_config
 from small_runs import pairs, small_tokenizer
 from torch.utils.data import DataLoader
+from transformers import DataCollatorWithPadding
 
 from modeling_dsa import DSAForNLI
 from modeling_dsa.batching_dsa import token_ids
@@ -58,8 +59,13 @@ def test_document_frequencies_are_of_distinct_texts_and_of_what_examples_hold(
     assert found.tolist() == [expected[token] for token in range(len(tokenizer))]
 
 
-def as_lists(example: dict[str, Any]) -> dict[str, Any]:
-    return {name: np.asarray(value).tolist() for name, value in example.items()}
+def as_rows(examples: TokenizedExamples) -> list[tuple[list[int], int]]:
+    """The token ids and the label of each example."""
+    batch = examples.padded(0)
+    return [
+        (ids[mask == 1].tolist(), int(label))
+        for ids, mask, label in zip(batch["input_ids"], batch["attention_mask"], batch["labels"], strict=True)
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -70,15 +76,21 @@ def data() -> dict[str, Dataset]:
 
 
 @pytest.mark.parametrize("columns", [COLUMNS, ("hypothesis",)], ids=["pairs", "sentences"])
-def test_examples_are_those_of_the_tokenizer(data: dict[str, Dataset], columns: tuple[str, ...]) -> None:
-    tokenizer = small_tokenizer()
-    for name, examples in make(data, columns).items():
-        # In a batch, for a single pair whose second text is empty counts as one text.
-        expected: dict[str, Any] = dict(tokenizer(*(data[name][column][:] for column in columns)))
-        expected["labels"] = data[name]["label"][:]
-        assert len(examples) == len(data[name])
-        for number, example in enumerate(examples):
-            assert as_lists(example) == {key: values[number] for key, values in expected.items()}
+def test_batches_are_those_of_the_tokenizer(data: dict[str, Dataset], columns: tuple[str, ...]) -> None:
+    tokenizer, examples = small_tokenizer(), make(data, columns)["train"]
+    # In a batch, for a single pair whose second text is empty counts as one text.
+    encoded = tokenizer(*(data["train"][column][:] for column in columns))
+    encoded["labels"] = data["train"]["label"][:]
+    rows = [dict(zip(encoded, row, strict=True)) for row in zip(*encoded.values(), strict=True)]
+    wordless = [n for n, example in enumerate(data["train"]) if example["premise"] == example["hypothesis"] == ""]
+    for chosen in ([5], wordless, [7, 3, 3, *range(0, len(examples), 3)], list(range(len(examples)))):
+        expected = DataCollatorWithPadding(tokenizer)([rows[n] for n in chosen])
+        found = PaddingCollator(9)(examples.__getitems__(chosen))
+        expected["input_ids"] = expected["input_ids"].masked_fill(expected["attention_mask"] == 0, 9)
+        assert found.keys() == expected.keys()
+        for name in expected:
+            assert found[name].dtype == torch.long
+            assert torch.equal(found[name], expected[name].long())
 
 
 @pytest.mark.parametrize("limit", [1, 2, 5])
@@ -92,28 +104,12 @@ def test_examples_without_the_tokens_that_a_model_does_not_read_give_the_same(
     }
     model = DSAForNLI(small_config(**settings)).eval()
     whole, cut = make(data)["train"], make(data, max_tokens=limit)["train"]
-    assert sum(len(example["input_ids"]) for example in cut) < sum(len(example["input_ids"]) for example in whole)
+    assert cut.padded(0)["attention_mask"].sum() < whole.padded(0)["attention_mask"].sum()
     collate = PaddingCollator(small_tokenizer().pad_token_id)
     with torch.no_grad():
-        expected, logits = (model(**collate(list(examples))).logits for examples in (whole, cut))
+        expected, logits = (model(**collate(examples)).logits for examples in (whole, cut))
     torch.testing.assert_close(logits, expected)
     assert truncation_stats(cut, 0, limit) == truncation_stats(whole, 0, limit)
-
-
-@pytest.mark.parametrize("columns", [COLUMNS, ("hypothesis",)], ids=["pairs", "sentences"])
-@pytest.mark.parametrize("limit", [None, 2])
-def test_batch_is_that_of_its_examples(data: dict[str, Dataset], columns: tuple[str, ...], limit: int | None) -> None:
-    examples = make(data, columns, limit)["train"]
-    collate = PaddingCollator(small_tokenizer().pad_token_id)
-    wordless = [
-        number for number, example in enumerate(data["train"]) if example["premise"] == example["hypothesis"] == ""
-    ]
-    for chosen in ([5], wordless, [7, 3, 3, *range(0, len(examples), 3)], list(range(len(examples)))):
-        found, expected = collate(examples.__getitems__(chosen)), collate([examples[number] for number in chosen])
-        assert found.keys() == expected.keys()
-        for name in expected:
-            assert found[name].dtype == torch.long
-            assert torch.equal(found[name], expected[name])
 
 
 def test_loaders_fetch_whole_batches(data: dict[str, Dataset]) -> None:
@@ -125,10 +121,10 @@ def test_loaders_fetch_whole_batches(data: dict[str, Dataset]) -> None:
 
 def test_slices_and_sorting(data: dict[str, Dataset]) -> None:
     examples = make(data)["test"]
-    lists = [as_lists(example) for example in examples]
-    assert list(map(as_lists, examples[3:9:2])) == lists[3:9:2]
+    rows = as_rows(examples)
+    assert as_rows(examples[3:9:2]) == rows[3:9:2]
     together = examples[:7].sorted_by(np.asarray([5, 1, 2, 5, 1, 2, 5]))
-    assert list(map(as_lists, together)) == [lists[index] for index in (0, 3, 6, 1, 4, 2, 5)]
+    assert as_rows(together) == [rows[index] for index in (0, 3, 6, 1, 4, 2, 5)]
 
 
 def test_truncation_stats_count_distinct_texts() -> None:

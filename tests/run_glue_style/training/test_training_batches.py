@@ -1,18 +1,17 @@
-"""From examples to batches: the order of groups, processes' shares, and padding against that of transformers."""
+"""From examples to batches: the order of groups, processes' shares, and labels."""
 
 import itertools
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from accelerate.data_loader import BatchSamplerShard
-from numpy.typing import NDArray
-from small_runs import small_tokenizer, tokenized
+from small_runs import tokenized
 from torch.utils.data import BatchSampler
-from transformers import DataCollatorWithPadding
 
+from run_glue_style.training.tokenized_examples import TokenizedExamples
 from run_glue_style.training.training_batches import GlobalBatches, GroupedSampler, PaddingCollator
 
 ORDER = [7, 3, 11, 0, 5, 9, 1, 10, 2, 8, 4, 6]
@@ -105,50 +104,11 @@ def test_rest_that_not_every_process_can_share_is_left_out() -> None:
     assert list(GlobalBatches(ORDER[:8], 2, 3)) == [[7, 3], [11, 0], [5, 9]]
 
 
-@pytest.mark.parametrize("kind", [list, np.asarray])
-def test_batches_are_those_of_transformers(kind: type) -> None:
-    tokenizer = small_tokenizer()
-    examples = tokenized("train", 40)
-    examples[7] = {name: [] for name in examples[7]} | {"labels": 2}  # a text without words
-    expected = DataCollatorWithPadding(tokenizer)(examples)
-    given = [
-        {name: kind(value) if name != "labels" else value for name, value in example.items()} for example in examples
-    ]
-    batch = PaddingCollator(tokenizer.pad_token_id)(given)
-    assert batch.keys() == expected.keys()
-    for name in expected:
-        assert batch[name].dtype == torch.long
-        assert torch.equal(batch[name], expected[name].long())
-
-
-def test_padding_is_that_of_the_tokenizer() -> None:
-    examples = [
-        {"input_ids": [1, 2], "attention_mask": [1, 1], "labels": 0},
-        {"input_ids": [3], "attention_mask": [1], "labels": 1},
-    ]
-    batch = PaddingCollator(9)(examples)
-    assert batch["input_ids"].tolist() == [[1, 2], [3, 9]]
-    assert batch["attention_mask"].tolist() == [[1, 1], [1, 0]]
-    assert batch["labels"].tolist() == [0, 1]
-
-
-def test_vectors_have_memory_of_torch_s_own() -> None:
-    class Vectors:
-        arrays: ClassVar[dict[str, NDArray[Any]]] = {
-            "input_ids": np.ones((2, 1), np.int64),
-            "labels": np.ones((2, 3), np.float32),
-        }
-
-        def padded(self, pad_token_id: int) -> dict[str, NDArray[Any]]:
-            return self.arrays
-
-    batch = PaddingCollator(0)(Vectors())
-    assert torch.equal(batch["labels"], torch.ones(2, 3))
-    assert batch["labels"].data_ptr() != Vectors.arrays["labels"].ctypes.data
-
-
-@pytest.mark.parametrize(("labels", "dtype"), [([0.5, 2.0], torch.float32), ([np.ones(3), np.zeros(3)], torch.float32)])
-def test_labels_may_be_numbers_or_vectors(labels: list[object], dtype: torch.dtype) -> None:
-    batch = PaddingCollator(0)([{"input_ids": [1], "labels": label} for label in labels])
-    assert batch["labels"].dtype == dtype
-    assert batch["labels"].tolist() == np.asarray(labels).tolist()
+@pytest.mark.parametrize("labels", [[0.5, 2.0], [[1.0, 2.0, 3.0]] * 2])
+def test_labels_may_be_numbers_or_vectors_in_memory_of_torch_s_own(labels: list[Any]) -> None:
+    classes = tokenized("train", 2)
+    examples = TokenizedExamples(classes.tokenized, classes.texts, labels)
+    batch = PaddingCollator(0)(examples)
+    assert batch["labels"].dtype == torch.float32
+    assert batch["labels"].tolist() == labels
+    assert batch["labels"].data_ptr() != examples.labels.ctypes.data
