@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import datasets
-import evaluate
 import numpy as np
 from numpy.typing import NDArray
+
+from .metrics import OfflineMetric
 
 UNRELATED = "unrelated"
 RELATED_POINTS = 0.25  # for telling related from unrelated
@@ -20,12 +20,12 @@ def class_points(label_names: Sequence[str]) -> tuple[float, ...]:
     return tuple(RELATED_POINTS + (name != UNRELATED) * EXACT_POINTS for name in label_names)
 
 
-class FNCScore(evaluate.Metric):  # type: ignore[misc]
+class FNCScore(OfflineMetric):
     """Points of the Fake News Challenge: 0.25 for related or unrelated, 0.75 more for a related pair's exact class.
 
     The rule is that of the organisers' `scorer.py` (https://github.com/FakeNewsChallenge/fnc-1): a related pair gives 1
     where its class is right, 0.25 where another related class is predicted and 0 as unrelated; an unrelated pair gives
-    0.25 where it is right. Rows are kept in memory, as in `ClassificationMetric`.
+    0.25 where it is right.
 
     Args:
         label_names: the classes in the order of their integer labels, `unrelated` among them.
@@ -38,15 +38,7 @@ class FNCScore(evaluate.Metric):  # type: ignore[misc]
         if UNRELATED not in label_names:
             raise ValueError(f"label_names must have {UNRELATED!r} among them, not only {list(label_names)}")
         self.unrelated = list(label_names).index(UNRELATED)
-        super().__init__(keep_in_memory=True)
-
-    def _info(self) -> evaluate.MetricInfo:
-        return evaluate.MetricInfo(
-            description="The official weighted score of the Fake News Challenge.",
-            citation="",
-            inputs_description="predictions, references: integer labels.",
-            features=datasets.Features({"predictions": datasets.Value("int64"), "references": datasets.Value("int64")}),
-        )
+        super().__init__()
 
     def _compute(self, *, predictions: Sequence[int], references: Sequence[int]) -> dict[str, float]:
         """Score rows.

@@ -14,12 +14,35 @@ from modeling_dsa.evaluation.classification import classification_scores
 from modeling_dsa.evaluation.similarity import correlate
 
 
-class ClassificationMetric(evaluate.Metric):  # type: ignore[misc]
+class OfflineMetric(evaluate.Metric):  # type: ignore[misc]
+    """A metric of predictions and references, one of each for an example, that needs no network and writes no file.
+
+    `evaluate.load("accuracy")` downloads its code. Rows are kept in memory: no cache or lock file is written, and any
+    number of instances and processes can work at once. With several processes gather the rows first
+    (`accelerator.gather_for_metrics`).
+
+    Attributes:
+        dtype: Type of predictions and references. `int64` is that of labels, 0 to the number of classes - 1.
+    """
+
+    dtype = "int64"
+
+    def __init__(self) -> None:
+        super().__init__(keep_in_memory=True)
+
+    def _info(self) -> evaluate.MetricInfo:
+        return evaluate.MetricInfo(
+            description=type(self).__doc__,
+            citation="",
+            inputs_description="predictions, references: one of each for an example.",
+            features=datasets.Features({name: datasets.Value(self.dtype) for name in ("predictions", "references")}),
+        )
+
+
+class ClassificationMetric(OfflineMetric):
     """Accuracy, per-class precision, recall and F1, and the confusion matrix of a single-label classifier.
 
-    `evaluate.load("accuracy")` downloads its code; this class is that code, so it works offline. Rows are kept in
-    memory: no cache or lock file is written, and any number of instances and processes can work at once. With
-    several processes gather the rows first (`accelerator.gather_for_metrics`).
+    What it computes is what `classification_scores` returns.
 
     Args:
         label_names: the classes in the order of their integer labels.
@@ -32,38 +55,7 @@ class ClassificationMetric(evaluate.Metric):  # type: ignore[misc]
         if len(label_names) < 2 or len(set(label_names)) != len(label_names):
             raise ValueError(f"label_names must be two or more different names, not {list(label_names)}")
         self.label_names = list(label_names)
-        super().__init__(keep_in_memory=True)
-
-    def _info(self) -> evaluate.MetricInfo:
-        return evaluate.MetricInfo(
-            description="Accuracy, macro F1, per-class scores and confusion matrix.",
-            citation="",
-            inputs_description="predictions, references: integer labels, 0 to the number of classes - 1.",
-            features=datasets.Features({"predictions": datasets.Value("int64"), "references": datasets.Value("int64")}),
-        )
-
-    def compute(
-        self, *, predictions: Sequence[int] | None = None, references: Sequence[int] | None = None
-    ) -> dict[str, Any]:
-        """Score these rows and those added before by `add` or `add_batch`, and forget them.
-
-        Args:
-            predictions: (rows,) integer labels.
-            references: (rows,) integer labels.
-
-        Returns:
-            Plain Python values, ready for JSON: `accuracy`; `macro_f1`, the mean over all classes, also those that
-            never occur; `per_class`, `{name: {precision, recall, f1, support}}`, 0 where a score is 0 / 0;
-            `confusion_matrix`, counts, one list for each reference class; `majority_accuracy`, the share of the most
-            frequent reference class.
-
-        Raises:
-            ValueError: if there are no rows, a label is out of range or the lengths differ.
-        """
-        if self.writer is None and predictions is None and references is None:
-            predictions = references = []  # evaluate 0.4.6 would fail with an AttributeError
-        scores: dict[str, Any] = super().compute(predictions=predictions, references=references)
-        return scores
+        super().__init__()
 
     def _compute(self, *, predictions: Sequence[int], references: Sequence[int]) -> dict[str, Any]:
         predicted, gold = np.asarray(predictions), np.asarray(references)  # (rows,)
@@ -87,7 +79,7 @@ class MeanOfExamples(Protocol):
         """From (rows,) integer labels both to the scores of rows by the name of their mean. (rows,)"""
 
 
-class Score(evaluate.Metric):  # type: ignore[misc]
+class Score(OfflineMetric):
     """One number that scikit-learn computes from the labels of a classifier, to be combined with other metrics.
 
     Args:
@@ -97,35 +89,16 @@ class Score(evaluate.Metric):  # type: ignore[misc]
 
     def __init__(self, name: str, function: Callable[..., float]) -> None:
         self.score, self.function = name, function
-        super().__init__(keep_in_memory=True)
-
-    def _info(self) -> evaluate.MetricInfo:
-        return evaluate.MetricInfo(
-            description=f"The {self.score} of a classifier.",
-            citation="",
-            inputs_description="predictions, references: integer labels.",
-            features=datasets.Features({"predictions": datasets.Value("int64"), "references": datasets.Value("int64")}),
-        )
+        super().__init__()
 
     def _compute(self, *, predictions: Sequence[int], references: Sequence[int]) -> dict[str, float]:
         return {self.score: float(self.function(references, predictions))}
 
 
-class RegressionMetric(evaluate.Metric):  # type: ignore[misc]
+class RegressionMetric(OfflineMetric):
     """How well predicted numbers follow the true ones: correlations, and the mean absolute error."""
 
-    def __init__(self) -> None:
-        super().__init__(keep_in_memory=True)
-
-    def _info(self) -> evaluate.MetricInfo:
-        return evaluate.MetricInfo(
-            description="Pearson's and Spearman's correlation and the mean absolute error.",
-            citation="",
-            inputs_description="predictions, references: numbers.",
-            features=datasets.Features(
-                {"predictions": datasets.Value("float64"), "references": datasets.Value("float64")}
-            ),
-        )
+    dtype = "float64"
 
     def _compute(self, *, predictions: Sequence[float], references: Sequence[float]) -> dict[str, float]:
         """Score examples.
