@@ -36,7 +36,7 @@ from run_glue_style.tasks.labelled_examples import (
 from run_glue_style.tasks.metrics import ClassificationMetric, RegressionMetric
 from run_glue_style.tasks.task import Task
 from run_glue_style.tasks.validation_split import check_size, hold_out, is_validation
-from run_glue_style.training.entry import read_task, run_script, train_as_read
+from run_glue_style.training.entry import read_task, run_script
 
 logger = logging.getLogger(__name__)
 
@@ -135,7 +135,11 @@ def make_task(arguments: DataArguments) -> Task:
 
 
 read = partial(read_task, DataArguments, make_task, __doc__, REPORTERS, default_setting=DEFAULT_SETTING)
-main = partial(train_as_read, read)
+
+
+def main() -> None:
+    """Train, evaluate and report, as the process's own command line says."""
+    read().train()
 
 
 def _glue_task(arguments: DataArguments, name: str) -> Task:

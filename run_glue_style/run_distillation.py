@@ -28,7 +28,7 @@ from run_glue_style.distillation.prepare import (
 from run_glue_style.distillation.student import DEFAULT_SETTING, student_config
 from run_glue_style.reporting.reporters import REPORTERS
 from run_glue_style.training.arguments import given_options, parse_arguments
-from run_glue_style.training.entry import CheckedRun, ReadRun, run_script, shared_identity, train_as_read
+from run_glue_style.training.entry import CheckedRun, ReadRun, run_script, shared_identity
 from run_glue_style.training.model import check_recipe
 from run_glue_style.training.objective import metric_value
 from run_glue_style.training.recipe import require_no_classes
@@ -86,7 +86,9 @@ def read(argv: Sequence[str] | None = None) -> ReadRun:
     return ReadRun(train, check)
 
 
-main = partial(train_as_read, read)
+def main() -> None:
+    """Train, evaluate and report, as the process's own command line says."""
+    read().train()
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ from run_glue_style.tasks.labelled_examples import existing_file, load_file, loa
 from run_glue_style.tasks.metrics import ClassificationMetric
 from run_glue_style.tasks.nli import LABEL_NAMES, NLI
 from run_glue_style.tasks.task import Task
-from run_glue_style.training.entry import read_task, run_script, train_as_read
+from run_glue_style.training.entry import read_task, run_script
 
 
 @dataclass
@@ -88,7 +88,11 @@ def _refuse_copies(paths: Sequence[Path]) -> None:
 
 
 read = partial(read_task, DataArguments, make_task, __doc__, REPORTERS)
-main = partial(train_as_read, read)
+
+
+def main() -> None:
+    """Train, evaluate and report, as the process's own command line says."""
+    read().train()
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ from run_glue_style.tasks.labelled_examples import load_hub
 from run_glue_style.tasks.metrics import ClassificationMetric
 from run_glue_style.tasks.sst import LABEL_NAMES, SST, Classes, load_sst_files
 from run_glue_style.tasks.task import Task
-from run_glue_style.training.entry import read_task, run_script, train_as_read
+from run_glue_style.training.entry import read_task, run_script
 
 
 @dataclass
@@ -86,7 +86,11 @@ def check_setting(setting: str, classes: Classes) -> None:
 
 
 read = partial(read_task, DataArguments, make_task, __doc__, REPORTERS)
-main = partial(train_as_read, read)
+
+
+def main() -> None:
+    """Train, evaluate and report, as the process's own command line says."""
+    read().train()
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from run_glue_style.tasks.fnc_score import FNCScore, class_points
 from run_glue_style.tasks.metrics import ClassificationMetric
 from run_glue_style.tasks.stance import LABEL_NAMES, STANCE, StanceFiles, ValidationBy, check_share, load_stances
 from run_glue_style.tasks.task import Task
-from run_glue_style.training.entry import read_task, run_script, train_as_read
+from run_glue_style.training.entry import read_task, run_script
 
 ORIGINAL_NAMES = {
     "train_stances": "train_stances.csv",
@@ -102,7 +102,11 @@ def make_task(arguments: DataArguments) -> Task:
 
 
 read = partial(read_task, DataArguments, make_task, __doc__, REPORTERS)
-main = partial(train_as_read, read)
+
+
+def main() -> None:
+    """Train, evaluate and report, as the process's own command line says."""
+    read().train()
 
 
 if __name__ == "__main__":

@@ -342,10 +342,6 @@ class DSAModel(DSAPreTrainedModel):
         self.post_init()
         self.apply_freezing()
 
-    def get_input_embeddings(self) -> nn.Module:
-        """The word table."""
-        return self.embed_tokens
-
     def set_input_embeddings(self, value: nn.Module) -> None:
         """Replace the word table; the new one is frozen if the old one was, and the model is not folded any more."""
         self._drop_tables()

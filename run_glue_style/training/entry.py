@@ -71,7 +71,7 @@ class ReadRun:
         check: Refuses, with a ValueError, what cannot be trained.
     """
 
-    train: Callable[[], object]
+    train: Callable[[], None]
     check: Callable[[], CheckedRun]
 
 
@@ -114,19 +114,6 @@ def read_task(
         train_task(task, model, recipe, run, overrides, reporters)
 
     return ReadRun(train, check)
-
-
-def train_as_read(read: Callable[[], ReadRun]) -> None:
-    """Train, evaluate and report, as the process's own command line says.
-
-    Args:
-        read: Reads it.
-
-    Raises:
-        SystemExit: The command line has a mistake.
-        ValueError: Options contradict each other, or the run cannot be made of them.
-    """
-    read().train()
 
 
 def shared_identity(model: ModelArguments, recipe: TrainingRecipe, run: RunArguments) -> dict[str, Any]:

@@ -52,9 +52,9 @@ def train_task(
     recipe: TrainingRecipe,
     run: RunArguments,
     overrides: dict[str, Any],
-    reporters: Sequence[Reporter] = (),
-) -> dict[str, Any]:
-    """Do a whole run of a task, whose options `entry.read_task` has checked, and return its all_results.json.
+    reporters: Sequence[Reporter],
+) -> None:
+    """Do a whole run of a task, whose options `entry.read_task` has checked.
 
     Args:
         task: What is trained.
@@ -71,7 +71,7 @@ def train_task(
     recipe = replace(recipe, metric_for_best_model=recipe.metric_for_best_model or task.metric_for_best_model)
     objective = make_objective(task, recipe)
     prepare = partial(_prepare, task, objective, recipe.balance_classes, model_arguments, overrides, run)
-    return train_and_evaluate(prepare, task.name, model_arguments, recipe, run, reporters)
+    train_and_evaluate(prepare, task.name, model_arguments, recipe, run, reporters)
 
 
 def _prepare(

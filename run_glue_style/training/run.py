@@ -97,9 +97,9 @@ def train_and_evaluate(
     model_arguments: ModelArguments,
     recipe: TrainingRecipe,
     run: RunArguments,
-    reporters: Sequence[Reporter] = (),
-) -> dict[str, Any]:
-    """Do a whole run and return the contents of its all_results.json.
+    reporters: Sequence[Reporter],
+) -> None:
+    """Do a whole run.
 
     Args:
         prepare: Reads the data and makes the model. Every process calls it.
@@ -125,7 +125,7 @@ def train_and_evaluate(
         # The main process alone writes; where it is refused, the launcher ends the others.
         with locked_folder(output_dir) if accelerator.is_main_process else nullcontext():
             _refuse_used_folder(output_dir, run)
-            return _train_and_evaluate(prepare, model_arguments, recipe, run, reporters, output_dir, accelerator)
+            _train_and_evaluate(prepare, model_arguments, recipe, run, reporters, output_dir, accelerator)
     finally:
         accelerator.end_training()
 
@@ -158,7 +158,7 @@ def _train_and_evaluate(
     reporters: Sequence[Reporter],
     output_dir: Path,
     accelerator: Accelerator,
-) -> dict[str, Any]:
+) -> None:
     started, is_main = time.perf_counter(), accelerator.is_main_process
     hub = HubRun(run) if run.push_to_hub and is_main else None
     prepared = prepare(accelerator)
@@ -201,7 +201,6 @@ def _train_and_evaluate(
     trainer.finish()
     if hub is not None:
         hub.push(output_dir)
-    return results
 
 
 def _open_folder(output_dir: Path, run: RunArguments, accelerator: Accelerator) -> None:
