@@ -21,7 +21,7 @@ from run_glue_style.reporting.reporters import REPORTERS
 from run_glue_style.tasks.arguments import DatasetArguments
 from run_glue_style.tasks.labelled_examples import load_hub
 from run_glue_style.tasks.metrics import ClassificationMetric
-from run_glue_style.tasks.sst import LABEL_NAMES, SST, Classes, load_sst_files
+from run_glue_style.tasks.sst import LABEL_NAMES, SST, SST_SENTENCES, Classes, load_sst_files
 from run_glue_style.tasks.task import Task
 from run_glue_style.training.entry import read_task, run_script
 
@@ -67,7 +67,7 @@ def make_task(arguments: DataArguments) -> Task:
         source=name or ", ".join(path.name for path in files.values()),
         default_vectors=None,
         baseline=None,
-        example=("A gripping film with a great cast.",),
+        example=SST_SENTENCES[:1],
         fingerprint=SST[classes].fingerprint,
         metrics=(ClassificationMetric(LABEL_NAMES[classes]),),
         check_setting=partial(check_setting, classes=classes),

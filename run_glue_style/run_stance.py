@@ -17,7 +17,15 @@ from modeling_dsa import DSAForSequenceClassification
 from run_glue_style.reporting.reporters import REPORTERS
 from run_glue_style.tasks.fnc_score import FNCScore, class_points
 from run_glue_style.tasks.metrics import ClassificationMetric
-from run_glue_style.tasks.stance import LABEL_NAMES, STANCE, StanceFiles, ValidationBy, check_share, load_stances
+from run_glue_style.tasks.stance import (
+    LABEL_NAMES,
+    STANCE,
+    STANCE_PAIRS,
+    StanceFiles,
+    ValidationBy,
+    check_share,
+    load_stances,
+)
 from run_glue_style.tasks.task import Task
 from run_glue_style.training.entry import read_task, run_script
 
@@ -94,7 +102,7 @@ def make_task(arguments: DataArguments) -> Task:
         default_vectors=None,
         fingerprint=STANCE.fingerprint,
         baseline=None,
-        example=("Police find mass graves", "The mayor said that no graves were found."),
+        example=STANCE_PAIRS[0],
         metrics=(ClassificationMetric(LABEL_NAMES), FNCScore(LABEL_NAMES)),
         group_column="body",
         class_points=class_points(LABEL_NAMES) if arguments.learn_points else None,

@@ -15,6 +15,7 @@ from modeling_dsa.shipped.nli import NLI_LABELS, NLI_PAIRS
 from .labelled_examples import ExampleFormat
 from .labels import KnownClasses, Numbers
 from .metrics import ClassificationMetric, RegressionMetric, Score
+from .sst import SST_SENTENCES
 
 DATASET = "nyu-mll/glue"
 _LABEL_COLUMNS = ("label", "gold_label", "score", "is_duplicate", "Quality")
@@ -69,7 +70,7 @@ GLUE = {
         ("They drank the pub dry.",),
         score="matthews_correlation",
     ),
-    "sst2": GlueTask(("sentence",), ("negative", "positive"), ("A gripping film with a great cast.",)),
+    "sst2": GlueTask(("sentence",), ("negative", "positive"), SST_SENTENCES[:1]),
     "mrpc": GlueTask(
         ("sentence1", "sentence2"),
         ("not_equivalent", "equivalent"),

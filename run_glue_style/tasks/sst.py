@@ -27,6 +27,12 @@ SST: dict[Classes, ExampleFormat] = {
     classes: ExampleFormat({"sentence": ("sentence", "text")}, label_columns=("label",), labels=KnownClasses(names))
     for classes, names in LABEL_NAMES.items()
 }
+# What cards and closing words show.
+SST_SENTENCES = (
+    "A gripping film with a great cast.",
+    "The plot is thin and the jokes fall flat.",
+    "It is not as bad as it sounds.",
+)
 _NEUTRAL = 2
 _UNLABELLED = "-"
 _TOKEN = re.compile(r"[()]|[^() \t]+")  # a no-break space may stand in a word

@@ -36,6 +36,12 @@ STANCE = ExampleFormat(
     label_columns=("Stance",),
     labels=KnownClasses(LABEL_NAMES),
 )
+# What cards and closing words show.
+STANCE_PAIRS = (
+    ("Police find mass graves", "The mayor said that no graves were found."),
+    ("Police find mass graves", "Officers confirmed that several graves were found near the town."),
+    ("Police find mass graves", "The new phone has a larger screen and a better camera."),
+)
 
 
 @dataclass(frozen=True)

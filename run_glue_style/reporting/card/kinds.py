@@ -6,6 +6,8 @@ from typing import Any, TypeAlias
 
 from modeling_dsa import DSAConfig, DSAForNLI
 from modeling_dsa.shipped.nli import NLI_PAIRS
+from run_glue_style.tasks.sst import SST_SENTENCES
+from run_glue_style.tasks.stance import STANCE_PAIRS
 
 Input: TypeAlias = str | tuple[str, str]
 
@@ -27,24 +29,8 @@ class Kind:
 
 ENCODER, CLASSIFICATION, REGRESSION = Kind("encoder"), Kind("classification"), Kind("regression")
 NLI = Kind("nli", ("natural-language-inference",), NLI_PAIRS)
-SENTIMENT = Kind(
-    "sentiment",
-    ("sentiment-analysis",),
-    (
-        "A gripping film with a great cast.",
-        "The plot is thin and the jokes fall flat.",
-        "It is not as bad as it sounds.",
-    ),
-)
-STANCE = Kind(
-    "stance",
-    ("stance-detection",),
-    (
-        ("Police find mass graves", "The mayor said that no graves were found."),
-        ("Police find mass graves", "Officers confirmed that several graves were found near the town."),
-        ("Police find mass graves", "The new phone has a larger screen and a better camera."),
-    ),
-)
+SENTIMENT = Kind("sentiment", ("sentiment-analysis",), SST_SENTENCES)
+STANCE = Kind("stance", ("stance-detection",), STANCE_PAIRS)
 _OF_TASK = {"nli": NLI, "mnli": NLI, "sst2": SENTIMENT, "sst5": SENTIMENT, "stance": STANCE}
 
 
