@@ -43,7 +43,7 @@ from modeling_dsa.files.command_line import whole_number
 from modeling_dsa.shipped.settings import setting_folder
 from modeling_dsa.text.building import build_model
 from run_glue_style.run_stance import DataArguments, make_task
-from run_glue_style.tasks.stance import LABEL_NAMES
+from run_glue_style.tasks.stance import CLASS_NAMES
 from run_glue_style.training.arguments import parse_arguments
 from run_glue_style.training.training_batches import PaddingCollator
 
@@ -101,7 +101,7 @@ class Setting:
         }
 
     def _model(self, options: dict[str, Any]) -> DSAForSequenceClassification:
-        options = {"sentences_per_example": 2, "num_labels": len(LABEL_NAMES), **options}
+        options = {"sentences_per_example": 2, "num_labels": len(CLASS_NAMES), **options}
         config = DSAConfig.from_pretrained(setting_folder(self.name), **options)
         vectors = self.pairs.vectors
         model = build_model(DSAForSequenceClassification, config, self.pairs.tokenizer, vectors, seed=0)

@@ -119,18 +119,18 @@ def make_task(arguments: DataArguments) -> Task:
         return _with_validation(data, arguments.validation_split)
 
     return Task(
-        name="regression" if not form.labels.names else "classification",
+        name="regression" if not form.labels.class_names else "classification",
         model_class=DSAForSequenceClassification,
         text_columns=tuple(form.texts),
-        label_names=form.labels.names,
+        class_names=form.labels.class_names,
         load=load,
         source=name or ", ".join(path.name for path in files.values()),
         default_vectors=None,
         fingerprint=form.fingerprint,
         baseline=None,
         example=example_texts(tables["train"], [column for (column,) in form.texts.values()]),
-        metrics=(ClassificationMetric(form.labels.names) if form.labels.names else RegressionMetric(),),
-        metric_for_best_model="accuracy" if form.labels.names else "spearman",
+        metrics=(ClassificationMetric(form.labels.class_names) if form.labels.class_names else RegressionMetric(),),
+        metric_for_best_model="accuracy" if form.labels.class_names else "spearman",
     )
 
 
@@ -160,7 +160,7 @@ def _glue_task(arguments: DataArguments, name: str) -> Task:
         name=name,
         model_class=DSAForSequenceClassification,
         text_columns=glue.texts,
-        label_names=glue.label_names,
+        class_names=glue.class_names,
         load=load,
         source=f"{source}, {name}" if source == DATASET else source or ", ".join(path.name for path in files.values()),
         default_vectors=None,

@@ -18,14 +18,14 @@ from datasets import DatasetDict, concatenate_datasets
 
 from modeling_dsa import DSAForNLI
 from modeling_dsa.files.hashing import file_hash
-from modeling_dsa.shipped.nli import NLI_PAIRS
+from modeling_dsa.shipped.nli import NLI_CLASS_NAMES, NLI_PAIRS
 from run_glue_style.reporting.reporters import REPORTERS
 from run_glue_style.sample import SAMPLE_FILES, SAMPLE_VECTORS, baseline_line
 from run_glue_style.tasks.arguments import DatasetArguments
 from run_glue_style.tasks.class_shares import FILE
 from run_glue_style.tasks.labelled_examples import existing_file, load_file, load_files, load_hub
 from run_glue_style.tasks.metrics import ClassificationMetric
-from run_glue_style.tasks.nli import LABEL_NAMES, NLI
+from run_glue_style.tasks.nli import NLI
 from run_glue_style.tasks.task import Task
 from run_glue_style.training.entry import read_task, run_script
 
@@ -68,14 +68,14 @@ def make_task(arguments: DataArguments) -> Task:
         name="nli",
         model_class=DSAForNLI,
         text_columns=("premise", "hypothesis"),
-        label_names=LABEL_NAMES,
+        class_names=NLI_CLASS_NAMES,
         load=load,
         source=", ".join([source, *(path.name for path in extra_files)]),
         default_vectors=SAMPLE_VECTORS if is_sample else None,
         baseline=baseline_line() if is_sample and not extra_files else None,
         example=NLI_PAIRS[0],
         fingerprint=NLI.fingerprint,
-        metrics=(ClassificationMetric(LABEL_NAMES),),
+        metrics=(ClassificationMetric(NLI_CLASS_NAMES),),
     )
 
 

@@ -21,7 +21,7 @@ from run_glue_style.reporting.reporters import REPORTERS
 from run_glue_style.tasks.arguments import DatasetArguments
 from run_glue_style.tasks.labelled_examples import load_hub
 from run_glue_style.tasks.metrics import ClassificationMetric
-from run_glue_style.tasks.sst import LABEL_NAMES, SST, SST_SENTENCES, Classes, load_sst_files
+from run_glue_style.tasks.sst import CLASS_NAMES, SST, SST_SENTENCES, Classes, load_sst_files
 from run_glue_style.tasks.task import Task
 from run_glue_style.training.entry import read_task, run_script
 
@@ -62,14 +62,14 @@ def make_task(arguments: DataArguments) -> Task:
         name=f"sst{classes}",
         model_class=DSAForSequenceClassification,
         text_columns=("sentence",),
-        label_names=LABEL_NAMES[classes],
+        class_names=CLASS_NAMES[classes],
         load=load,
         source=name or ", ".join(path.name for path in files.values()),
         default_vectors=None,
         baseline=None,
         example=SST_SENTENCES[:1],
         fingerprint=SST[classes].fingerprint,
-        metrics=(ClassificationMetric(LABEL_NAMES[classes]),),
+        metrics=(ClassificationMetric(CLASS_NAMES[classes]),),
         check_setting=partial(check_setting, classes=classes),
     )
 
@@ -81,7 +81,7 @@ def check_setting(setting: str, classes: Classes) -> None:
         ValueError: The setting's classes are those of SST, but of the other number; or it cannot be read.
     """
     names = tuple(DSAConfig.get_config_dict(setting_folder(setting))[0].get("id2label", {}).values())
-    if names != LABEL_NAMES[classes] and names in LABEL_NAMES.values():
+    if names != CLASS_NAMES[classes] and names in CLASS_NAMES.values():
         raise ValueError(f"The setting {setting} has {len(names)} classes: give --classes {len(names)}.")
 
 

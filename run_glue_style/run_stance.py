@@ -18,7 +18,7 @@ from run_glue_style.reporting.reporters import REPORTERS
 from run_glue_style.tasks.fnc_score import FNCScore, class_points
 from run_glue_style.tasks.metrics import ClassificationMetric
 from run_glue_style.tasks.stance import (
-    LABEL_NAMES,
+    CLASS_NAMES,
     STANCE,
     STANCE_PAIRS,
     StanceFiles,
@@ -96,16 +96,16 @@ def make_task(arguments: DataArguments) -> Task:
         name="stance",
         model_class=DSAForSequenceClassification,
         text_columns=("headline", "body"),
-        label_names=LABEL_NAMES,
+        class_names=CLASS_NAMES,
         load=partial(load_stances, train, test, arguments.validation_share, arguments.validation_by),
         source=", ".join(path.name for path in paths.values()),
         default_vectors=None,
         fingerprint=STANCE.fingerprint,
         baseline=None,
         example=STANCE_PAIRS[0],
-        metrics=(ClassificationMetric(LABEL_NAMES), FNCScore(LABEL_NAMES)),
+        metrics=(ClassificationMetric(CLASS_NAMES), FNCScore(CLASS_NAMES)),
         group_column="body",
-        class_points=class_points(LABEL_NAMES) if arguments.learn_points else None,
+        class_points=class_points(CLASS_NAMES) if arguments.learn_points else None,
     )
 
 

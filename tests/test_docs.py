@@ -25,10 +25,10 @@ from small_stances import write_stances
 from modeling_dsa.cli.main import main as dsa
 from modeling_dsa.encoders_dsa import ENCODERS
 from modeling_dsa.poolings_dsa import POOLINGS
+from modeling_dsa.shipped.nli import NLI_CLASS_NAMES
 from modeling_dsa.shipped.settings import setting_names
 from run_glue_style.reporting.tabulate import table_and_writer
 from run_glue_style.sample import SAMPLE_VECTORS
-from run_glue_style.tasks.nli import LABEL_NAMES
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 ROOMS = ("benchmarks", "docs/pages", "model_cards", "results", "run_glue_style")
@@ -202,7 +202,11 @@ def home(vectors: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path
     (tmp_path / "sentences.txt").write_text("A man is asleep.\n\nNobody sings.\n", encoding="utf-8")
     for name, split in (("train", "train"), ("dev", "validation"), ("test", "test")):
         examples = [
-            {"sentence1": pair["premise"], "sentence2": pair["hypothesis"], "gold_label": LABEL_NAMES[pair["label"]]}
+            {
+                "sentence1": pair["premise"],
+                "sentence2": pair["hypothesis"],
+                "gold_label": NLI_CLASS_NAMES[pair["label"]],
+            }
             for pair in pairs(split)[:40]
         ]
         lines = "".join(json.dumps(example) + "\n" for example in examples)

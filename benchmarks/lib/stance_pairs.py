@@ -11,7 +11,7 @@ from modeling_dsa.batching_dsa import token_ids
 from modeling_dsa.text.tokenization import WordTokenizer, build_tokenizer, count_words
 from modeling_dsa.text.word_vectors import WordVectors
 from run_glue_style.tasks.distinct_texts import Indices, distinct_texts
-from run_glue_style.tasks.stance import LABEL_NAMES
+from run_glue_style.tasks.stance import CLASS_NAMES
 from run_glue_style.training.tokenized_examples import TokenizedExamples, TokenizedTexts
 from run_glue_style.training.training_batches import GroupedSampler
 
@@ -69,7 +69,7 @@ def synthetic_pairs(size: Size) -> Dataset:
             # FNC-1 has a median of 21 pairs a body and 26 a headline, a 95th percentile of 87 and of 70.
             "headline": column(headlines, generator.gamma(2, size=size.headlines)),
             "body": column(bodies, generator.exponential(size=size.bodies)),
-            "label": generator.integers(len(LABEL_NAMES), size=size.pairs).tolist(),
+            "label": generator.integers(len(CLASS_NAMES), size=size.pairs).tolist(),
         }
     )
 
@@ -165,7 +165,7 @@ def _texts_once(
     order = generator.permutation(len(read))
     order = np.append(order, order[-1:]) if len(order) % 2 else order  # the model encodes a copy once
     columns = [order[0::2], order[1::2]]
-    labels = generator.integers(len(LABEL_NAMES), size=len(columns[0])).tolist()
+    labels = generator.integers(len(CLASS_NAMES), size=len(columns[0])).tolist()
     ends = (read[columns[0]] + read[columns[1]]).cumsum()  # (examples,)
     cuts = np.flatnonzero(np.diff((ends // tokens).astype(int))) + 1
     return TokenizedExamples(tokenized, columns, labels), np.split(np.arange(len(labels)), cuts)

@@ -146,15 +146,14 @@ def classify_table(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, t
     for number, text in enumerate(texts, start=1):
         if max(map(len, [text] if isinstance(text, str) else text)) > LONGEST_TEXT:
             raise CannotRead(f"Row {number} has a text of more than {LONGEST_TEXT:,} characters: shorten it.")
-    labels = model.config.class_names
     scores = label_scores(cast(DSAForSequenceClassification, model), tokenizer, texts)
-    kind = score_function(cast(DSAConfig, model.config))
+    function = score_function(cast(DSAConfig, model.config))
     with output.open("w", encoding="utf-8", newline="") as file:
-        csv_writer(file)(answers(texts, scores, labels, kind, columns))
+        csv_writer(file)(answers(texts, scores, model.config.class_names, function, columns))
     return len(texts)
 
 
 def _classes(scores: Scores) -> dict[str, float] | float:
     if scores.function == "none" and len(scores.values) == 1:
         return float(scores.values[0])
-    return dict(zip(scores.labels, scores.values.tolist(), strict=True))
+    return dict(zip(scores.class_names, scores.values.tolist(), strict=True))

@@ -12,7 +12,7 @@ from modeling_dsa.files.loading import load_config
 from modeling_dsa.files.model_files import replaced_model
 from modeling_dsa.files.model_folder import holds_model
 from modeling_dsa.files.text_files import read_texts
-from modeling_dsa.shipped.nli import NLI_LABELS
+from modeling_dsa.shipped.nli import NLI_CLASS_NAMES
 
 if TYPE_CHECKING:
     from modeling_dsa import DSAConfig
@@ -166,9 +166,9 @@ def _config_for(head: str, source: str | None) -> "DSAConfig":
     config = DSAConfig() if source is None else load_config(_find_config(source))
     if head == "nli":
         config.sentences_per_example = 2
-        if config.num_labels != len(NLI_LABELS):
-            config.id2label = dict(enumerate(NLI_LABELS))
-            config.label2id = {name: index for index, name in enumerate(NLI_LABELS)}
+        if config.num_labels != len(NLI_CLASS_NAMES):
+            config.id2label = dict(enumerate(NLI_CLASS_NAMES))
+            config.label2id = {name: index for index, name in enumerate(NLI_CLASS_NAMES)}
     return config
 
 

@@ -134,11 +134,11 @@ def _predictor(source: str) -> "Callable[[Sequence[Text]], list[Answer]]":
     loaded, tokenizer = load_model_and_tokenizer(source)
     model = cast("DSAForSequenceClassification", loaded)
     model.to(default_device())  # type: ignore[arg-type]  # a wrapper hides the signature
-    kind = score_function(model.config)
+    function = score_function(model.config)
 
     def predict(texts: "Sequence[Text]") -> "list[Answer]":
         _tell_unknown(source, tokenizer, texts)
-        return answers(texts, label_scores(model, tokenizer, texts), model.config.class_names, kind)
+        return answers(texts, label_scores(model, tokenizer, texts), model.config.class_names, function)
 
     return predict
 

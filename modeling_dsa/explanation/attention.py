@@ -130,25 +130,26 @@ class Scores:
     """What a classifier says.
 
     Attributes:
-        labels: Names of the classes. (num_labels,)
+        class_names: By index. (num_labels,)
         values: Their probabilities, or the numbers of a regression. (num_labels,)
         function: What made `values` of the logits.
     """
 
-    labels: list[str]
+    class_names: list[str]
     values: npt.NDArray[Any]
     function: ScoreFunction
 
     def shown(self) -> list[tuple[str, str]]:
         """Each label with its value as people read it, the largest first: a probability, or a regression's number."""
         format_ = ".3g" if self.function == "none" else ".1%"
-        return [(self.labels[index], format(float(self.values[index]), format_)) for index in (-self.values).argsort()]
+        order = (-self.values).argsort()
+        return [(self.class_names[index], format(float(self.values[index]), format_)) for index in order]
 
     @property
     def decision(self) -> str:
         """The label with the largest value, and that; of a regression with one number, that alone."""
         label, value = self.shown()[0]
-        return value if self.function == "none" and len(self.labels) == 1 else f"{label} {value}"
+        return value if self.function == "none" and len(self.class_names) == 1 else f"{label} {value}"
 
 
 def read_attention(

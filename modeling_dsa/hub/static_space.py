@@ -18,7 +18,7 @@ from modeling_dsa.files.hashing import file_hash
 from modeling_dsa.files.model_folder import read_config
 from modeling_dsa.files.replacing import filled_folder
 from modeling_dsa.onnx.session import FOLDER, QUANTIZED_FILE, OnnxModel, data_file
-from modeling_dsa.shipped.nli import NLI_LABELS, NLI_PAIRS
+from modeling_dsa.shipped.nli import NLI_CLASS_NAMES, NLI_PAIRS
 from modeling_dsa.text.special_tokens import SEP
 from modeling_dsa.text.word_rules import whole_word_pattern
 
@@ -145,7 +145,7 @@ def _description(config: Mapping[str, Any], about: Mapping[str, Any], card: Mapp
     """What the page must know of a model to ask for its texts and to read its outputs."""
     labels = list(about.get("labels", []))
     pairs = config.get("sentences_per_example") == 2
-    if set(labels) == set(NLI_LABELS) and pairs:
+    if set(labels) == set(NLI_CLASS_NAMES) and pairs:
         purpose = "Does the premise entail the hypothesis, contradict it, or neither?"
         texts, examples = ["Premise", "Hypothesis"], [list(pair) for pair in NLI_PAIRS]
     elif not labels:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TextIO, TypeAlias
 
 from modeling_dsa.batching_dsa import Text, Vectors, replace_surrogates
+from modeling_dsa.prediction.logits import ScoreFunction
 
 Answer: TypeAlias = dict[str, Any]
 
@@ -13,35 +14,40 @@ Answer: TypeAlias = dict[str, Any]
 def answers(
     texts: Sequence[Text],
     scores: Vectors,
-    labels: Sequence[str],
-    kind: str,
+    class_names: Sequence[str],
+    function: ScoreFunction,
     columns: Sequence[str] = ("text", "text_pair"),
 ) -> list[Answer]:
     """What a classifier says to texts.
 
     Args:
         texts: Texts or pairs.
-        scores: Of each label. (texts, labels)
-        labels: Names, by index.
-        kind: "softmax" where one label is right, "sigmoid" where several can be, "none" for the numbers of a
+        scores: Of each class. (texts, classes)
+        class_names: By index.
+        function: "softmax" where one class is right, "sigmoid" where several can be, "none" for the numbers of a
             regression.
         columns: What the texts are called, and the second ones of pairs.
 
     Returns:
         For each text its `text`, and `text_pair` of a pair, with `label` (where one is right) and `probabilities` by
-        label; or, of a regression, `prediction`, by label where there are several.
+        class; or, of a regression, `prediction`, by name where there are several.
     """
-    return [_answer(text, row, labels, kind, columns) for text, row in zip(texts, scores.tolist(), strict=True)]
+    return [
+        _answer(text, row, class_names, function, columns) for text, row in zip(texts, scores.tolist(), strict=True)
+    ]
 
 
-def _answer(text: Text, scores: Sequence[float], labels: Sequence[str], kind: str, columns: Sequence[str]) -> Answer:
+def _answer(
+    text: Text, scores: Sequence[float], class_names: Sequence[str], function: ScoreFunction, columns: Sequence[str]
+) -> Answer:
     answer: Answer = dict(zip(columns, [text] if isinstance(text, str) else text, strict=False))
-    by_label = {label: float(f"{score:.6g}") for label, score in zip(labels, scores, strict=True)}
-    if kind == "none":
-        return answer | {"prediction": by_label if len(labels) > 1 else by_label[labels[0]]}
-    if kind == "softmax":
-        answer["label"] = labels[max(range(len(scores)), key=scores.__getitem__)]  # before rounding makes two equal
-    return answer | {"probabilities": by_label}
+    by_class = {name: float(f"{score:.6g}") for name, score in zip(class_names, scores, strict=True)}
+    if function == "none":
+        return answer | {"prediction": by_class if len(class_names) > 1 else by_class[class_names[0]]}
+    if function == "softmax":
+        best = max(range(len(scores)), key=scores.__getitem__)  # before rounding makes two equal
+        answer["label"] = class_names[best]
+    return answer | {"probabilities": by_class}
 
 
 def json_lines_writer(file: TextIO) -> Callable[[Sequence[Answer]], None]:

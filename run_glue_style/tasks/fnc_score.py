@@ -15,9 +15,9 @@ RELATED_POINTS = 0.25  # for telling related from unrelated
 EXACT_POINTS = 0.75  # more for the exact class of a related pair
 
 
-def class_points(label_names: Sequence[str]) -> tuple[float, ...]:
+def class_points(class_names: Sequence[str]) -> tuple[float, ...]:
     """The most points that a pair of each class can give."""
-    return tuple(RELATED_POINTS + (name != UNRELATED) * EXACT_POINTS for name in label_names)
+    return tuple(RELATED_POINTS + (name != UNRELATED) * EXACT_POINTS for name in class_names)
 
 
 class FNCScore(OfflineMetric):
@@ -28,16 +28,16 @@ class FNCScore(OfflineMetric):
     0.25 where it is right.
 
     Args:
-        label_names: the classes in the order of their integer labels, `unrelated` among them.
+        class_names: the classes in the order of their integer labels, `unrelated` among them.
 
     Raises:
         ValueError: if no class is called `unrelated`.
     """
 
-    def __init__(self, label_names: Sequence[str]) -> None:
-        if UNRELATED not in label_names:
-            raise ValueError(f"label_names must have {UNRELATED!r} among them, not only {list(label_names)}")
-        self.unrelated = list(label_names).index(UNRELATED)
+    def __init__(self, class_names: Sequence[str]) -> None:
+        if UNRELATED not in class_names:
+            raise ValueError(f"class_names must have {UNRELATED!r} among them, not only {list(class_names)}")
+        self.unrelated = list(class_names).index(UNRELATED)
         super().__init__()
 
     def _compute(self, *, predictions: Sequence[int], references: Sequence[int]) -> dict[str, float]:

@@ -10,7 +10,7 @@ from functools import partial
 import evaluate
 from sklearn.metrics import f1_score, matthews_corrcoef
 
-from modeling_dsa.shipped.nli import NLI_LABELS, NLI_PAIRS
+from modeling_dsa.shipped.nli import NLI_CLASS_NAMES, NLI_PAIRS
 
 from .labelled_examples import ExampleFormat
 from .labels import KnownClasses, Numbers
@@ -28,14 +28,14 @@ class GlueTask:
 
     Attributes:
         texts: Its one or two columns of texts on the Hub.
-        label_names: Its classes, by index; empty for a regression.
+        class_names: Its classes, by index; empty for a regression.
         example: Texts to show how a model of it is used.
         file_columns: What the columns of texts are called in its own files, where that differs.
         score: The metric by which GLUE ranks models.
     """
 
     texts: tuple[str, ...]
-    label_names: tuple[str, ...]
+    class_names: tuple[str, ...]
     example: tuple[str, ...]
     file_columns: tuple[str, ...] = ()
     score: str = "accuracy"
@@ -47,20 +47,20 @@ class GlueTask:
         return ExampleFormat(
             texts={text: tuple(dict.fromkeys((text, in_file))) for text, in_file in names},
             label_columns=_LABEL_COLUMNS,
-            labels=KnownClasses(self.label_names) if self.label_names else Numbers(unlabelled=-1),
+            labels=KnownClasses(self.class_names) if self.class_names else Numbers(unlabelled=-1),
         )
 
     @property
     def metrics(self) -> tuple[evaluate.Metric, ...]:
         """What an evaluation reports."""
-        if not self.label_names:
+        if not self.class_names:
             return (RegressionMetric(),)
         added: dict[str, Callable[..., float]] = {
             "f1": partial(f1_score, zero_division=0.0),  # of class 1
             "matthews_correlation": matthews_corrcoef,
         }
         own = [Score(self.score, added[self.score])] if self.score in added else []
-        return (ClassificationMetric(self.label_names), *own)
+        return (ClassificationMetric(self.class_names), *own)
 
 
 GLUE = {
@@ -87,7 +87,7 @@ GLUE = {
     "stsb": GlueTask(
         ("sentence1", "sentence2"), (), ("A man is playing a guitar.", "Somebody plays the guitar."), score="spearman"
     ),
-    "mnli": GlueTask(("premise", "hypothesis"), NLI_LABELS, NLI_PAIRS[0], ("sentence1", "sentence2")),
+    "mnli": GlueTask(("premise", "hypothesis"), NLI_CLASS_NAMES, NLI_PAIRS[0], ("sentence1", "sentence2")),
     "qnli": GlueTask(
         ("question", "sentence"), _ENTAILMENT, ("When did the war end?", "The war ended in the spring of 1945.")
     ),

@@ -12,7 +12,7 @@ class Labels(Protocol):
     """The labels of one task. Instances can be pickled: the cache of `datasets` knows examples by them."""
 
     @property
-    def names(self) -> tuple[str, ...]:
+    def class_names(self) -> tuple[str, ...]:
         """The classes, by index; empty where labels are numbers."""
 
     @property
@@ -31,38 +31,38 @@ class Labels(Protocol):
 class KnownClasses:
     """Classes that a task fixes: a label is a name in any case, its index, or `-` or -1 for no label."""
 
-    names: tuple[str, ...]
+    class_names: tuple[str, ...]
 
     @property
     def feature(self) -> Any:
         """A `ClassLabel`."""
-        return ClassLabel(names=list(self.names))
+        return ClassLabel(names=list(self.class_names))
 
     def read(self, value: object, location: str) -> int | None:
         """As in `Labels`."""
-        return class_index(value, self.names, location)
+        return class_index(value, self.class_names, location)
 
 
 @dataclass(frozen=True)
 class FoundClasses:
     """Classes that were found in the data: a label is a name, letter by letter; -1 is no label where no class is."""
 
-    names: tuple[str, ...]
+    class_names: tuple[str, ...]
 
     @property
     def feature(self) -> Any:
         """A `ClassLabel`."""
-        return ClassLabel(names=list(self.names))
+        return ClassLabel(names=list(self.class_names))
 
     def read(self, value: object, location: str) -> int | None:
         """As in `Labels`."""
         label = plain_label(value, location)
         name = None if label is None else class_name(label)
-        if name in self.names:
-            return self.names.index(name)
+        if name in self.class_names:
+            return self.class_names.index(name)
         if name in (None, "-1"):
             return None
-        raise ValueError(f"{location}: the label {value!r:.80} is none of the {len(self.names)} classes")
+        raise ValueError(f"{location}: the label {value!r:.80} is none of the {len(self.class_names)} classes")
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class Numbers:
     unlabelled: float | None = None
 
     @property
-    def names(self) -> tuple[str, ...]:
+    def class_names(self) -> tuple[str, ...]:
         """There are no classes."""
         return ()
 

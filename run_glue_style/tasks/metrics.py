@@ -45,16 +45,16 @@ class ClassificationMetric(OfflineMetric):
     What it computes is what `classification_scores` returns.
 
     Args:
-        label_names: the classes in the order of their integer labels.
+        class_names: the classes in the order of their integer labels.
 
     Raises:
-        ValueError: if `label_names` has fewer than two names or one twice.
+        ValueError: if `class_names` has fewer than two names or one twice.
     """
 
-    def __init__(self, label_names: Sequence[str]) -> None:
-        if len(label_names) < 2 or len(set(label_names)) != len(label_names):
-            raise ValueError(f"label_names must be two or more different names, not {list(label_names)}")
-        self.label_names = list(label_names)
+    def __init__(self, class_names: Sequence[str]) -> None:
+        if len(class_names) < 2 or len(set(class_names)) != len(class_names):
+            raise ValueError(f"class_names must be two or more different names, not {list(class_names)}")
+        self.class_names = list(class_names)
         super().__init__()
 
     def _compute(self, *, predictions: Sequence[int], references: Sequence[int]) -> dict[str, Any]:
@@ -62,13 +62,13 @@ class ClassificationMetric(OfflineMetric):
         if not len(gold):
             raise ValueError("there is nothing to score: no predictions and references were added")
         for what, labels in (("predictions", predicted), ("references", gold)):
-            outside = np.flatnonzero((labels < 0) | (labels >= len(self.label_names)))
+            outside = np.flatnonzero((labels < 0) | (labels >= len(self.class_names)))
             if len(outside):
                 raise ValueError(
-                    f"{what}[{outside[0]}] is {labels[outside[0]]}, but the {len(self.label_names)} classes "
-                    f"{self.label_names} have the labels 0 to {len(self.label_names) - 1}"
+                    f"{what}[{outside[0]}] is {labels[outside[0]]}, but the {len(self.class_names)} classes "
+                    f"{self.class_names} have the labels 0 to {len(self.class_names) - 1}"
                 )
-        return classification_scores(gold, predicted, self.label_names)
+        return classification_scores(gold, predicted, self.class_names)
 
 
 @runtime_checkable

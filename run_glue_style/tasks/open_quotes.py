@@ -20,7 +20,7 @@ def refuse_swallowed_rows(row: Row, label_column: str, labels: Labels, location:
     """
     label_index = list(row).index(label_column)
     for fields in rows_within(list(row.values())):
-        if labels.names and len(fields) == len(row) and _is_class(fields[label_index], labels):
+        if labels.class_names and len(fields) == len(row) and _is_class(fields[label_index], labels):
             raise ValueError(
                 f"{location}: a text holds what looks like a row of its own, {','.join(fields)[:80]!r}: close the "
                 "quotation mark that is open before it, or double it where it is a character of the text"

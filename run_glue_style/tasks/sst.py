@@ -19,13 +19,13 @@ from .labels import KnownClasses
 Classes: TypeAlias = Literal[2, 5]
 Node: TypeAlias = tuple[int, int, int]  # label 0 to 4, first word, and the word behind the last
 
-LABEL_NAMES: dict[Classes, tuple[str, ...]] = {
+CLASS_NAMES: dict[Classes, tuple[str, ...]] = {
     2: ("negative", "positive"),
     5: ("very negative", "negative", "neutral", "positive", "very positive"),
 }
 SST: dict[Classes, ExampleFormat] = {
     classes: ExampleFormat({"sentence": ("sentence", "text")}, label_columns=("label",), labels=KnownClasses(names))
-    for classes, names in LABEL_NAMES.items()
+    for classes, names in CLASS_NAMES.items()
 }
 # What cards and closing words show.
 SST_SENTENCES = (
@@ -43,7 +43,7 @@ def load_sst_files(files: Mapping[str, Path], classes: Classes, phrases: bool = 
 
     `.txt` holds the original trees, one a line, such as `(3 (2 It) (3 (3 works) (2 .)))`: a sentence is the words of a
     tree with spaces between, as they stand there, and its label that of the root. `.jsonl`, `.csv`, `.tsv` and
-    `.parquet` have the columns `sentence` or `text`, and `label`: a name of `LABEL_NAMES[classes]` (in any case), its
+    `.parquet` have the columns `sentence` or `text`, and `label`: a name of `CLASS_NAMES[classes]` (in any case), its
     number, or `-` or -1 for a row without a label. Each may be packed as `.gz`. With 2 classes the labels 0 and 1 of
     a tree are negative, 3 and 4 are positive, and 2 is no label. Rows without a label are dropped; how many is logged.
 
@@ -55,7 +55,7 @@ def load_sst_files(files: Mapping[str, Path], classes: Classes, phrases: bool = 
             159,274 phrases); in other files it has the most frequent of the five, and of equals the first.
 
     Returns:
-        For each split the columns `sentence` and `label` (`LABEL_NAMES[classes]`).
+        For each split the columns `sentence` and `label` (`CLASS_NAMES[classes]`).
 
     Raises:
         FileNotFoundError: A file does not exist.

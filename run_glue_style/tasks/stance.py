@@ -30,11 +30,11 @@ logger = logging.getLogger(__name__)
 
 ValidationBy: TypeAlias = Literal["topics", "bodies"]
 
-LABEL_NAMES = ("agree", "disagree", "discuss", UNRELATED)
+CLASS_NAMES = ("agree", "disagree", "discuss", UNRELATED)
 STANCE = ExampleFormat(
     texts={"headline": ("Headline",), "body": ("articleBody",), "body_id": ("Body ID",)},
     label_columns=("Stance",),
-    labels=KnownClasses(LABEL_NAMES),
+    labels=KnownClasses(CLASS_NAMES),
 )
 # What cards and closing words show.
 STANCE_PAIRS = (
@@ -70,7 +70,7 @@ def load_stances(
 
     Returns:
         The splits `train`, `validation` and `test` with the columns `headline`, `body`, `body_id` and `label`
-        (`LABEL_NAMES`).
+        (`CLASS_NAMES`).
 
     Raises:
         FileNotFoundError: There is no such file.
@@ -121,7 +121,7 @@ def hold_out_topics(pairs: Dataset, share: float) -> tuple[Dataset, Dataset]:
     check_share(share)
     folds = round(1 / share)
     labels = np.asarray(pairs["label"][:])  # (pairs,)
-    related = labels != LABEL_NAMES.index(UNRELATED)
+    related = labels != CLASS_NAMES.index(UNRELATED)
     headline_topics, body_topics = _topics(pairs, related)
     found = len(np.unique(headline_topics[related]))
     if found < folds:
@@ -224,8 +224,8 @@ def _joined(
 
 
 def _counts(pairs: Dataset) -> str:
-    counts = np.bincount(pairs["label"][:], minlength=len(LABEL_NAMES))
-    return ", ".join(f"{count:,} {name}" for name, count in zip(LABEL_NAMES, counts, strict=True))
+    counts = np.bincount(pairs["label"][:], minlength=len(CLASS_NAMES))
+    return ", ".join(f"{count:,} {name}" for name, count in zip(CLASS_NAMES, counts, strict=True))
 
 
 def _load(split: str, files: StanceFiles) -> Dataset:

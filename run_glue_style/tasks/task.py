@@ -22,7 +22,7 @@ class Task:
         name: Such as "nli".
         model_class: The head that it trains.
         text_columns: One column of sentences, or two for pairs.
-        label_names: Names of the classes, by index; empty for a regression, whose labels are numbers.
+        class_names: Names of the classes, by index; empty for a regression, whose labels are numbers.
         load: Reads the data: the columns of texts and `label`, in the splits `train`, the validation splits and perhaps
             `test`. A split without examples is left out.
         source: What the data are, for people.
@@ -42,7 +42,7 @@ class Task:
     name: str
     model_class: type[DSAForSequenceClassification]
     text_columns: tuple[str, ...]
-    label_names: tuple[str, ...]
+    class_names: tuple[str, ...]
     load: Callable[[], DatasetDict]
     source: str
     default_vectors: Path | None
@@ -58,4 +58,4 @@ class Task:
     @property
     def is_regression(self) -> bool:
         """Whether the labels are numbers and not classes."""
-        return not self.label_names
+        return not self.class_names

@@ -77,19 +77,19 @@ def load_data(task: Task, max_train_samples: int | None) -> LabelledData:
         )
     if max_train_samples is not None:
         splits["train"] = splits["train"].select(range(min(max_train_samples, len(splits["train"]))))
-    if task.label_names and len(classes := set(splits["train"].unique("label"))) < 2:
+    if task.class_names and len(classes := set(splits["train"].unique("label"))) < 2:
         raise ValueError(
-            f"All {len(splits['train']):,} training examples are {task.label_names[classes.pop()]!r}: give examples of "
+            f"All {len(splits['train']):,} training examples are {task.class_names[classes.pop()]!r}: give examples of "
             "two classes or more, in a random order where --max_train_samples keeps the first ones."
         )
-    if not task.label_names and len(set(splits[validation[0]].unique("label"))) < 2:
+    if not task.class_names and len(set(splits[validation[0]].unique("label"))) < 2:
         raise ValueError(
             f"All labels of the split {validation[0]!r} are the same, so it cannot choose the best weights: give other "
             "examples."
         )
     data = LabelledData(splits, validation, distinct_texts(splits, task.text_columns))
     _tell_shared(data)
-    _tell_missing_classes(data, task.label_names)
+    _tell_missing_classes(data, task.class_names)
     return data
 
 

@@ -93,7 +93,7 @@ def _prepare(
     if isinstance(objective, Regression):
         labels = np.asarray(data.splits["train"]["label"][:])  # (examples,)
         objective = replace(objective, center=float(labels.mean()), scale=float(labels.std()) or 1.0)
-    shares = class_shares(data.splits["train"], len(task.label_names)) if balance_classes else None
+    shares = class_shares(data.splits["train"], len(task.class_names)) if balance_classes else None
     with accelerator.local_main_process_first():  # the others of its machine find the file
         examples = tokenize_data(
             task, data, tokenizer, model.config.max_sentence_tokens, is_main, shares, arguments.model_name_or_path

@@ -305,8 +305,8 @@ def _labels(task: Task) -> dict[str, Any]:
         label = "LABEL_0"  # what transformers calls the one output of a regression
         return {"id2label": {0: label}, "label2id": {label: 0}, "problem_type": "regression", **sentences}
     return {
-        "id2label": dict(enumerate(task.label_names)),
-        "label2id": {name: index for index, name in enumerate(task.label_names)},
+        "id2label": dict(enumerate(task.class_names)),
+        "label2id": {name: index for index, name in enumerate(task.class_names)},
         "problem_type": "single_label_classification",
         **sentences,
     }

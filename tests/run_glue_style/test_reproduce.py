@@ -15,13 +15,13 @@ import pytest
 from small_results import write_results
 from small_runs import SMALL_SIZES, as_arguments, pairs
 
+from modeling_dsa.shipped.nli import NLI_CLASS_NAMES
 from modeling_dsa.text.tokenization import count_words
 from run_glue_style.reporting.published import read_published
 from run_glue_style.reporting.tabulate import table_and_writer
 from run_glue_style.reproduce import main
 from run_glue_style.studies.process import run_to_end
 from run_glue_style.studies.table_plan import plan_runs
-from run_glue_style.tasks.nli import LABEL_NAMES
 
 FILES = {"train": "snli_1.0_train.jsonl", "validation": "snli_1.0_dev.jsonl", "test": "snli_1.0_test.jsonl"}
 
@@ -30,7 +30,7 @@ FILES = {"train": "snli_1.0_train.jsonl", "validation": "snli_1.0_dev.jsonl", "t
 def command(tmp_path: Path) -> list[str]:
     """Arguments that train one small system on pairs cut from the sample."""
     for split, name in FILES.items():
-        lines = [json.dumps({**row, "label": LABEL_NAMES[row["label"]]}) for row in pairs(split)[:200]]
+        lines = [json.dumps({**row, "label": NLI_CLASS_NAMES[row["label"]]}) for row in pairs(split)[:200]]
         (tmp_path / name).write_text("\n".join(lines) + "\n")
     generator = np.random.default_rng(0)
     words = [word for word in count_words((row["premise"] for row in pairs("train")), lowercase=True) if word.isalpha()]

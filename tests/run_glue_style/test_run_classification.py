@@ -243,7 +243,7 @@ def test_data_set_by_name_holds_a_validation_split_out_and_leaves_hidden_labels(
         + "---\n"
     )
     task = make_task(DataArguments(dataset_name=str(tmp_path), validation_split=0.2))
-    assert task.label_names == ("zebra", "ant")
+    assert task.class_names == ("zebra", "ant")
     assert {name: len(split) for name, split in task.load().items()} == {"train": 16, "validation": 4, "test": 2}
     with pytest.raises(ValueError, match=r"no validation split, only train, test: give --validation_split 0\.1"):
         make_task(DataArguments(dataset_name=str(tmp_path))).load()
@@ -255,7 +255,7 @@ def test_glue_keeps_the_two_validation_splits_of_mnli_apart(tmp_path: Path) -> N
         datasets.Dataset.from_dict(rows).to_parquet(tmp_path / "data" / f"{split}-00000-of-00001.parquet")
     task = make_task(DataArguments(task_name="mnli", dataset_name=str(tmp_path)))
     assert list(task.load()) == ["train", "validation_matched", "validation_mismatched"]
-    assert (task.name, task.label_names[2]) == ("mnli", "contradiction")
+    assert (task.name, task.class_names[2]) == ("mnli", "contradiction")
     with pytest.raises(ValueError, match="--task_name mnli has its own columns and labels: leave out --text_column"):
         make_task(DataArguments(task_name="mnli", text_column=["premise"]))
 

@@ -28,12 +28,13 @@ from small_runs import (
 from transformers import BertConfig
 
 from modeling_dsa import DSAForNLI
+from modeling_dsa.shipped.nli import NLI_CLASS_NAMES
 from run_glue_style.reporting import reporters
 from run_glue_style.run_nli import DataArguments, main, make_task
 from run_glue_style.sample import SAMPLE_FILES
 from run_glue_style.tasks.labelled_examples import load_files
 from run_glue_style.tasks.metrics import ClassificationMetric
-from run_glue_style.tasks.nli import LABEL_NAMES, NLI
+from run_glue_style.tasks.nli import NLI
 from run_glue_style.training.folder_lock import locked_folder
 
 pytestmark = pytest.mark.usefixtures("datasets_cache")
@@ -161,12 +162,12 @@ def test_saved_model_gives_the_same_metrics_in_another_process(finished: Path, t
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
     answer = json.loads(done.stdout.splitlines()[-1])
     names = [answer["names"][str(label)] for label in answer["classes"]]
-    assert answer["names"] == {str(number): name for number, name in enumerate(LABEL_NAMES)}
+    assert answer["names"] == {str(number): name for number, name in enumerate(NLI_CLASS_NAMES)}
     assert [found["label"] for found in answer["found"]] == names
     assert (answer["one"] if isinstance(answer["one"], dict) else answer["one"][0])["label"] == names[0]
     assert answer["widths"] == [[90, 16], [90, 16]]
     assert answer["frozen"]
-    metric = ClassificationMetric(LABEL_NAMES)
+    metric = ClassificationMetric(NLI_CLASS_NAMES)
     expected = metric.compute(predictions=answer["classes"], references=[row["label"] for row in rows])
     written = read_results(finished)["metrics"]["validation"]
     written.pop("loss")
@@ -240,7 +241,7 @@ def test_going_on_from_a_model(finished: Path, files: dict[str, Any], tmp_path: 
 
 
 def write_split(path: Path, rows: list[Example]) -> None:
-    named = [{**row, "label": LABEL_NAMES[row["label"]]} for row in rows]
+    named = [{**row, "label": NLI_CLASS_NAMES[row["label"]]} for row in rows]
     if path.suffix == ".parquet":
         pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), path)
     elif path.suffix == ".jsonl":

@@ -15,7 +15,7 @@ from transformers import AutoModelForSequenceClassification, AutoTokenizer
 from modeling_dsa import DSAForSequenceClassification
 from modeling_dsa.shipped.settings import setting_folder
 from run_glue_style.run_sst import main
-from run_glue_style.tasks.sst import LABEL_NAMES, SST, load_sst_files
+from run_glue_style.tasks.sst import CLASS_NAMES, SST, load_sst_files
 
 pytestmark = pytest.mark.usefixtures("datasets_cache")
 COUNTS = {"train": 240, "validation": 60, "test": 50}
@@ -93,7 +93,7 @@ def test_run_learns_from_trees_and_saves_a_model_that_loads(
     assert results["metrics"]["test"]["accuracy"] > results["metrics"]["test"]["majority_accuracy"] + 0.3
     model = AutoModelForSequenceClassification.from_pretrained(tmp_path / "run").eval()
     assert type(model) is DSAForSequenceClassification
-    assert model.config.id2label == dict(enumerate(LABEL_NAMES[classes]))
+    assert model.config.id2label == dict(enumerate(CLASS_NAMES[classes]))
     assert model.config.sentences_per_example == 1
     tokenizer = AutoTokenizer.from_pretrained(tmp_path / "run")
     batch = tokenizer(data["test"]["sentence"][:], padding=True, return_tensors="pt")
@@ -160,7 +160,7 @@ def test_mistake_is_one_sentence(
     (tmp_path / "broken.txt").write_text("(3 (2 a) (3 b)\n")
     (tmp_path / "five").mkdir()
     config = json.loads((setting_folder("dsa-single-snli") / "config.json").read_text("utf-8"))
-    config |= {"id2label": dict(enumerate(LABEL_NAMES[5])), "label2id": {}}
+    config |= {"id2label": dict(enumerate(CLASS_NAMES[5])), "label2id": {}}
     (tmp_path / "five" / "config.json").write_text(json.dumps(config))
     assert run_sst(files | {"output_dir": "run"} | changes, *flags) == 2
     assert re.fullmatch(f"error: .*{re.escape(message)}.*", logged_error(caplog))

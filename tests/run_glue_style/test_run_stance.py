@@ -19,7 +19,7 @@ from modeling_dsa.text.tokenization import count_words
 from run_glue_style.run_stance import DataArguments, main, make_task
 from run_glue_style.tasks.fnc_score import FNCScore
 from run_glue_style.tasks.metrics import ClassificationMetric
-from run_glue_style.tasks.stance import LABEL_NAMES
+from run_glue_style.tasks.stance import CLASS_NAMES
 from run_glue_style.training.labelled_run import make_objective
 from run_glue_style.training.objective import Classification
 from run_glue_style.training.recipe import TrainingRecipe
@@ -86,12 +86,12 @@ def test_results_have_all_figures_of_the_saved_model(finished: tuple[Path, str])
     texts = {row["Body ID"]: row["articleBody"] for row in bodies}
     classify = pipeline("text-classification", model=str(folder))
     found = classify([{"text": row["Headline"], "text_pair": texts[row["Body ID"]]} for row in stances])
-    predictions = [LABEL_NAMES.index(answer["label"]) for answer in found]
-    references = [LABEL_NAMES.index(row["Stance"]) for row in stances]
+    predictions = [CLASS_NAMES.index(answer["label"]) for answer in found]
+    references = [CLASS_NAMES.index(row["Stance"]) for row in stances]
     written = results["metrics"]["test"]
     written.pop("loss")
-    expected = ClassificationMetric(LABEL_NAMES).compute(predictions=predictions, references=references)
-    expected |= FNCScore(LABEL_NAMES).compute(predictions=predictions, references=references)
+    expected = ClassificationMetric(CLASS_NAMES).compute(predictions=predictions, references=references)
+    expected |= FNCScore(CLASS_NAMES).compute(predictions=predictions, references=references)
     assert written == expected
     assert written["fnc_max"] == 3 * 12 + 0.25 * (len(stances) - 36)
 
@@ -118,7 +118,7 @@ def test_results_say_what_was_run(finished: tuple[Path, str]) -> None:
     assert results["task"] == "stance"
     assert results["source"] == ", ".join(NAMES.values())
     assert results["model"]["sentences_per_example"] == 2
-    assert results["model"]["id2label"] == {str(number): name for number, name in enumerate(LABEL_NAMES)}
+    assert results["model"]["id2label"] == {str(number): name for number, name in enumerate(CLASS_NAMES)}
     assert list(results["data"]) == ["train", "validation", "test"]
     assert results["data"]["test"]["examples"] == 3 * (12 + 4 * 2)
     assert results["data"]["train"]["examples"] == 8 * (12 + 4 * 7)
@@ -132,7 +132,7 @@ def test_the_summary_has_the_official_score_and_each_class(finished: tuple[Path,
     folder, written = finished
     scores = read_results(folder)["metrics"]["test"]
     assert f"test: accuracy {scores['accuracy']:.1%}, macro F1 {scores['macro_f1']:.1%}" in written
-    classes = ", ".join(f"{name} {scores['per_class'][name]['f1']:.1%}" for name in LABEL_NAMES)
+    classes = ", ".join(f"{name} {scores['per_class'][name]['f1']:.1%}" for name in CLASS_NAMES)
     assert f"test: F1 {classes}; fnc_score {scores['fnc_score']:g}, fnc_max 42, fnc_relative" in written
     assert "Validation holds out 2 of 10 topics" in written
 

@@ -19,9 +19,9 @@ from small_models import small_config
 
 from modeling_dsa import DSAForNLI
 from modeling_dsa.batching_dsa import token_ids
+from modeling_dsa.shipped.nli import NLI_CLASS_NAMES
 from modeling_dsa.text.tokenization import WordTokenizer, build_tokenizer, count_words
 from run_glue_style.sample import SAMPLE_FILES
-from run_glue_style.tasks.nli import LABEL_NAMES
 from run_glue_style.training.accelerator import make_accelerator
 from run_glue_style.training.engine import Trainer
 from run_glue_style.training.entry import run_script
@@ -58,7 +58,7 @@ def write_pair_files(folder: Path, counts: dict[str, int], width: int) -> dict[s
     options: dict[str, Any] = {}
     for split, count in counts.items():
         options[f"{split}_file"] = folder / f"{split}.jsonl"
-        lines = [json.dumps({**row, "label": LABEL_NAMES[row["label"]]}) for row in pairs(split)[:count]]
+        lines = [json.dumps({**row, "label": NLI_CLASS_NAMES[row["label"]]}) for row in pairs(split)[:count]]
         options[f"{split}_file"].write_text("\n".join(lines) + "\n")
     texts = [row[column] for split in counts for row in pairs(split) for column in ("premise", "hypothesis")]
     generator = np.random.default_rng(0)

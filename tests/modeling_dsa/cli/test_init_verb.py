@@ -16,7 +16,7 @@ from modeling_dsa import DSAConfig
 from modeling_dsa.cli.main import main
 from modeling_dsa.encoding.teacher import load_teacher
 from modeling_dsa.repository_dsa import automatic_classes
-from modeling_dsa.shipped.nli import NLI_LABELS
+from modeling_dsa.shipped.nli import NLI_CLASS_NAMES
 from modeling_dsa.shipped.settings import setting_folder
 from modeling_dsa.text.tokenization import WordTokenizer
 
@@ -89,7 +89,7 @@ def test_the_folder_loads_with_the_vectors_in_its_word_table(made: Made, auto: A
     [
         ("model", "DSAModel", ["LABEL_0", "LABEL_1"]),
         ("sequence-classification", "DSAForSequenceClassification", ["LABEL_0", "LABEL_1"]),
-        ("nli", "DSAForNLI", list(NLI_LABELS)),
+        ("nli", "DSAForNLI", list(NLI_CLASS_NAMES)),
     ],
 )
 def test_each_head_has_its_config_and_a_line_that_runs(

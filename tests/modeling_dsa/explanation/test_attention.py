@@ -45,7 +45,7 @@ def test_what_is_read_and_no_more(
         if attention.offsets:
             np.testing.assert_allclose(attention.weights.sum(-1), sentences, rtol=1e-5)
     assert scores is not None
-    assert (scores.function, scores.labels) == ("softmax", ["LABEL_0", "LABEL_1", "LABEL_2"])
+    assert (scores.function, scores.class_names) == ("softmax", ["LABEL_0", "LABEL_1", "LABEL_2"])
     assert scores.values.sum() == pytest.approx(1)
 
 

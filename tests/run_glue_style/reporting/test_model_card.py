@@ -22,6 +22,7 @@ from small_runs import SMALL_SIZES, logged_error, pairs, read_results, run_main,
 
 from modeling_dsa import DSAConfig, DSAForNLI, DSAForSequenceClassification, DSAModel
 from modeling_dsa.shipped.files import CARD_TEMPLATE
+from modeling_dsa.shipped.nli import NLI_CLASS_NAMES
 from run_glue_style import run_nli
 from run_glue_style.reporting import model_card as cards
 from run_glue_style.reporting.card.kinds import kind_of
@@ -31,7 +32,7 @@ from run_glue_style.reporting.model_card import model_card, write_card
 from run_glue_style.reporting.published import read_published
 from run_glue_style.sample import SAMPLE_FILES, SAMPLE_VECTORS
 from run_glue_style.tasks.labelled_examples import load_files
-from run_glue_style.tasks.nli import LABEL_NAMES, NLI
+from run_glue_style.tasks.nli import NLI
 from run_glue_style.tasks.sst import SST, Classes, load_sst_files
 from run_glue_style.training.results import read_results as read_record
 
@@ -399,7 +400,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     options: dict[str, Any] = {"setting": "dsa-single-snli", "recipe": "modern", **SMALL_SIZES}
     options |= {"max_train_steps": 4, "per_device_train_batch_size": 16, "report_to": "none"}
     for split in ("train", "validation", "test"):
-        rows = [{**row, "label": LABEL_NAMES[row["label"]]} for row in pairs(split)[:40]]
+        rows = [{**row, "label": NLI_CLASS_NAMES[row["label"]]} for row in pairs(split)[:40]]
         (folder / f"{split}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
         options[f"{split}_file"] = folder / f"{split}.jsonl"
     (folder / SAMPLE_VECTORS.name).symlink_to(SAMPLE_VECTORS)
@@ -434,7 +435,7 @@ def test_examples_are_what_the_model_says(trained: ModelCard, home: Path) -> Non
         first, second = example["text"].split(" [SEP] ")
         with torch.no_grad():
             scores = model(**tokenizer(first, second, return_tensors="pt")).logits[0].softmax(-1).tolist()
-        named = dict(zip(LABEL_NAMES, scores, strict=True))
+        named = dict(zip(NLI_CLASS_NAMES, scores, strict=True))
         assert [entry["label"] for entry in example["output"]] == sorted(named, key=lambda name: -named[name])
         assert {entry["label"]: entry["score"] for entry in example["output"]} == pytest.approx(named, abs=1e-4)
 
@@ -512,7 +513,7 @@ def test_every_block_runs_and_prints_what_its_comments_say(
     assert printed[: len(promised)] == promised
     if "text-classification" in block:
         assert printed[0] == printed[1].strip("[]")
-        assert any(name in printed[0] for name in LABEL_NAMES)
+        assert any(name in printed[0] for name in NLI_CLASS_NAMES)
 
 
 @pytest.mark.slow
@@ -529,7 +530,7 @@ def test_the_command_in_the_card_makes_the_model_again(trained: ModelCard, home:
 
 @pytest.mark.parametrize("model_class", [DSAModel, DSAForNLI])
 def test_nothing_is_claimed_where_nothing_was_measured(model_class: Any, tmp_path: Path) -> None:
-    names = dict(enumerate(LABEL_NAMES))
+    names = dict(enumerate(NLI_CLASS_NAMES))
     config = DSAConfig(vocab_size=len(small_tokenizer()), sentences_per_example=2, id2label=names, **SMALL_SIZES)
     model_class(config).save_pretrained(tmp_path)
     small_tokenizer().save_pretrained(tmp_path)

@@ -33,7 +33,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_examples_of_the_hub_and_of_the_files_are_read(tmp_path: Path, name: str) -> None:
     columns, file_columns, written, meant = LAYOUTS[name]
     task = GLUE[name]
-    label = datasets.ClassLabel(names=list(task.label_names)) if task.label_names else datasets.Value("float32")
+    label = datasets.ClassLabel(names=list(task.class_names)) if task.class_names else datasets.Value("float32")
     features = datasets.Features(
         {column: datasets.Value("string") for column in columns.split()}
         | {"label": label, "idx": datasets.Value("int32")}

@@ -23,7 +23,7 @@ def infer(
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     tables = {name: table(labels, has_types) for name, labels in {"train": train, **splits}.items()}
     labels, labelled = infer_labels(tables, "label", problem_type)
-    return labels.names, labelled
+    return labels.class_names, labelled
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_problem_type_decides() -> None:
 def test_named_classes_keep_their_order_and_minus_one_is_no_label() -> None:
     tables = {"train": table(["z", "a", -1], names=("z", "a")), "test": table([-1, -1], names=("z", "a"))}
     labels, labelled = infer_labels(tables, "label")
-    assert labels.names == ("z", "a")
+    assert labels.class_names == ("z", "a")
     assert labelled == ("train",)
 
 

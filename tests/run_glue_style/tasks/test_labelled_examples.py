@@ -20,10 +20,11 @@ from huggingface_hub import constants
 from modeling_dsa.files.hashing import file_hash
 from modeling_dsa.files.lines import read_lines
 from modeling_dsa.files.rows import Rows
+from modeling_dsa.shipped.nli import NLI_CLASS_NAMES
 from run_glue_style.tasks import labelled_examples
 from run_glue_style.tasks.labelled_examples import ExampleFormat, load_file, load_files, load_hub
 from run_glue_style.tasks.labels import KnownClasses
-from run_glue_style.tasks.nli import LABEL_NAMES, NLI
+from run_glue_style.tasks.nli import NLI
 
 # Lone quotes and words that a table reader might take for missing values are text.
 ROWS = [
@@ -88,7 +89,7 @@ def test_every_format_gives_the_same_pairs(tmp_path: Path, ending: str, packed: 
         path.with_name(path.name + packed).write_bytes(gzip.compress(path.read_bytes()))
     split = load(path.with_name(path.name + packed))
     assert split.to_dict() == PAIRS
-    assert split.features["label"].names == list(LABEL_NAMES) == ["entailment", "neutral", "contradiction"]
+    assert split.features["label"].names == list(NLI_CLASS_NAMES) == ["entailment", "neutral", "contradiction"]
     # A constant: results of other days and machines are compared by it.
     assert NLI.fingerprint(split) == "d583353c3af04695a5b1a06afa5c24cf547a51ee1b3c618d6a5c91735d8542dc"
 
@@ -282,7 +283,7 @@ def test_hub_data_set_keeps_all_splits_and_matches_classes_by_name(hub_folder: P
         "test": [],
     }
     assert splits["train"][0] == {"premise": "train 0", "hypothesis": "n/a", "label": 2}
-    assert splits["train"].features["label"].names == list(LABEL_NAMES)
+    assert splits["train"].features["label"].names == list(NLI_CLASS_NAMES)
     again = load_hub(str(hub_folder), None, NLI)
     assert again.cache_files == splits.cache_files
 

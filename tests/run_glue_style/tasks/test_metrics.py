@@ -113,7 +113,7 @@ def test_mistakes_are_one_clear_error_and_leave_the_metric_usable(
 
 
 @pytest.mark.parametrize("names", [[], ["a"], ["a", "a"]])
-def test_label_names_are_checked(names: list[str]) -> None:
+def test_class_names_are_checked(names: list[str]) -> None:
     with pytest.raises(ValueError, match="different names"):
         ClassificationMetric(names)
 

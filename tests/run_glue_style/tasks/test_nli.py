@@ -6,8 +6,9 @@ from pathlib import Path
 import datasets
 import pytest
 
+from modeling_dsa.shipped.nli import NLI_CLASS_NAMES
 from run_glue_style.tasks.labelled_examples import load_files
-from run_glue_style.tasks.nli import LABEL_NAMES, NLI
+from run_glue_style.tasks.nli import NLI
 
 SNLI = Path(__file__).parents[4] / "shared" / "data" / "snli"
 
@@ -25,7 +26,7 @@ def test_real_snli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         NLI,
     )
     counts = {
-        name: {LABEL_NAMES[label]: count for label, count in Counter(split["label"]).items()}
+        name: {NLI_CLASS_NAMES[label]: count for label, count in Counter(split["label"]).items()}
         for name, split in splits.items()
     }
     assert counts == {

@@ -15,7 +15,7 @@ import pyarrow.parquet
 import pytest
 
 from run_glue_style.tasks.labelled_examples import load_hub
-from run_glue_style.tasks.sst import LABEL_NAMES, SST, Classes, load_sst_files, parse_tree
+from run_glue_style.tasks.sst import CLASS_NAMES, SST, Classes, load_sst_files, parse_tree
 
 TREEBANK = Path(__file__).parents[4] / "shared" / "data" / "sst"
 TREES = r"""(4 (2 It) (4 (4 works) (2 .)))
@@ -165,7 +165,7 @@ def test_tables_give_the_same_rows(tmp_path: Path, column: str) -> None:
 
 
 def test_five_classes_by_name_and_number(tmp_path: Path) -> None:
-    labels = [*LABEL_NAMES[5], "0", "4", " Very Positive "]
+    labels = [*CLASS_NAMES[5], "0", "4", " Very Positive "]
     path = tmp_path / "train.csv"
     path.write_text("text,label\n" + "".join(f"a,{label}\n" for label in labels))
     assert load(path, 5)["label"][:] == [0, 1, 2, 3, 4, 0, 4, 4]
@@ -189,10 +189,10 @@ def test_mistakes_in_files(tmp_path: Path) -> None:
 
 def test_data_set_with_bare_numbers_and_names_beside_them(tmp_path: Path) -> None:
     (tmp_path / "hub").mkdir()
-    lines = [{"text": name, "label": n, "label_text": name} for n, name in enumerate(LABEL_NAMES[5])]
+    lines = [{"text": name, "label": n, "label_text": name} for n, name in enumerate(CLASS_NAMES[5])]
     (tmp_path / "hub" / "train.jsonl").write_text("\n".join(map(json.dumps, lines)))
     found = load_hub(str(tmp_path / "hub"), None, SST[5])["train"]
-    assert found.to_dict() == {"sentence": list(LABEL_NAMES[5]), "label": [0, 1, 2, 3, 4]}
+    assert found.to_dict() == {"sentence": list(CLASS_NAMES[5]), "label": [0, 1, 2, 3, 4]}
     with pytest.raises(ValueError, match=r"hub, split 'train', row 3: the label 2 is unknown"):
         load_hub(str(tmp_path / "hub"), None, SST[2])
 

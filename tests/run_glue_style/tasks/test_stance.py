@@ -12,10 +12,10 @@ from datasets import Dataset, DatasetDict
 from small_stances import NAMES, TOPICS, make_tables, write_stances, write_table
 
 from run_glue_style.reporting.card.known_data import joined_pairs
-from run_glue_style.tasks.stance import LABEL_NAMES, STANCE, StanceFiles, ValidationBy, hold_out_topics, load_stances
+from run_glue_style.tasks.stance import CLASS_NAMES, STANCE, StanceFiles, ValidationBy, hold_out_topics, load_stances
 
 FNC1 = Path(__file__).parents[4] / "shared" / "data" / "fnc1"
-UNRELATED = LABEL_NAMES.index("unrelated")
+UNRELATED = CLASS_NAMES.index("unrelated")
 
 
 @pytest.fixture(autouse=True)
@@ -44,7 +44,7 @@ def rows_of(stances: list[dict[str, Any]], bodies: list[dict[str, Any]]) -> list
             "headline": row["Headline"],
             "body": texts[row["Body ID"]],
             "body_id": row["Body ID"],
-            "label": LABEL_NAMES.index(row["Stance"]),
+            "label": CLASS_NAMES.index(row["Stance"]),
         }
         for row in stances
     ]
@@ -64,7 +64,7 @@ def test_test_split_is_the_whole_file_in_its_order(folder: Path) -> None:
     loaded = load(folder)["test"]
     assert loaded.to_list() == expected
     assert '\n\n"It is pianos", he said,\r\n0 times' in loaded[0]["body"]
-    assert loaded.features["label"].names == list(LABEL_NAMES)
+    assert loaded.features["label"].names == list(CLASS_NAMES)
 
 
 def test_no_text_of_the_validation_split_is_in_the_training_split(folder: Path) -> None:

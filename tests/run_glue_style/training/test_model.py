@@ -30,7 +30,7 @@ def test_a_head_for_the_same_classes_in_another_order_keeps_what_it_knows(poolin
     rows = [json.dumps({"text": f"a dog {number}", "label": names[number % 3]}) for number in range(12)]
     (tmp_path / "train.jsonl").write_text("\n".join(rows))
     task = make_task(DataArguments(train_file=tmp_path / "train.jsonl", validation_split=0.25))
-    assert task.label_names == ("bad", "good", "soso")
+    assert task.class_names == ("bad", "good", "soso")
     start = ModelArguments(model_name_or_path=str(tmp_path / "saved"))
     model, _ = make_model(task, start, {}, distinct_texts(task.load(), task.text_columns), 0, show_progress=False)
     ids, mask = pad_rows([join_pair(*pair) for pair in EXAMPLE_PAIRS])
