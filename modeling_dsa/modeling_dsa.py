@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from .config_fields_dsa import DSAConfigFields  # noqa: F401
     from .directional_dsa import DirectionalEncoder  # noqa: F401
     from .handler import EndpointHandler  # noqa: F401
+    from .options_dsa import option  # noqa: F401
     from .overlap_dsa import TokenOverlap  # noqa: F401
     from .pairwise_dsa import PairwiseSelfAttention  # noqa: F401
     from .pipeline_dsa import SentenceEmbeddingPipeline  # noqa: F401

@@ -8,7 +8,7 @@ and --task_name one of the tasks of GLUE.
 import logging
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -20,9 +20,10 @@ from datasets import DatasetDict
 from modeling_dsa import DSAForSequenceClassification
 from modeling_dsa.files.columns import check_text_columns, example_texts, find_columns
 from modeling_dsa.files.tables import Table, file_table
+from modeling_dsa.options_dsa import option
 from run_glue_style.reporting.reporters import REPORTERS
 from run_glue_style.tasks.arguments import DatasetArguments
-from run_glue_style.tasks.glue import DATASET, GLUE
+from run_glue_style.tasks.glue import DATASET, GLUE, TaskName
 from run_glue_style.tasks.label_inference import ProblemType, infer_labels
 from run_glue_style.tasks.labelled_examples import (
     ExampleFormat,
@@ -47,29 +48,18 @@ DEFAULT_SETTING = "dsa-small"
 class DataArguments(DatasetArguments):
     """The examples: files, a data set, or a task of GLUE."""
 
-    task_name: str | None = field(
-        default=None,
-        metadata={
-            "help": "Task of GLUE, from the Hub or from its own files; CoLA's need a header.",
-            "choices": list(GLUE),
-        },
+    task_name: TaskName | None = option(None, "Task of GLUE, from the Hub or from its own files; CoLA's need a header.")
+    text_column: list[str] | None = option(
+        None, "Column of texts, or the two columns of pairs; default: found by name, such as text."
     )
-    text_column: list[str] | None = field(
-        default=None,
-        metadata={"help": "Column of texts, or the two columns of pairs; default: found by name, such as text."},
+    label_column: str | None = option(None, "Column of labels; default: found by name, such as label or score.")
+    problem_type: ProblemType | None = option(
+        None, "Whether labels are classes or numbers; default: what their values look like."
     )
-    label_column: str | None = field(
-        default=None, metadata={"help": "Column of labels; default: found by name, such as label or score."}
-    )
-    problem_type: ProblemType | None = field(
-        default=None, metadata={"help": "Whether labels are classes or numbers; default: what their values look like."}
-    )
-    validation_split: float | None = field(
-        default=None,
-        metadata={
-            "help": "Share or number of the training examples that is held out for validation, each class by its "
-            "share; the same examples whatever the seed."
-        },
+    validation_split: float | None = option(
+        None,
+        "Share or number of the training examples that is held out for validation, each class by its "
+        "share; the same examples whatever the seed.",
     )
 
     def check_splits(self, files: Mapping[str, Path]) -> None:
@@ -142,10 +132,10 @@ def main() -> None:
     read().train()
 
 
-def _glue_task(arguments: DataArguments, name: str) -> Task:
-    for option in ("text_column", "label_column", "problem_type"):
-        if getattr(arguments, option) is not None:
-            raise ValueError(f"--task_name {name} has its own columns and labels: leave out --{option}.")
+def _glue_task(arguments: DataArguments, name: TaskName) -> Task:
+    for other in ("text_column", "label_column", "problem_type"):
+        if getattr(arguments, other) is not None:
+            raise ValueError(f"--task_name {name} has its own columns and labels: leave out --{other}.")
     glue, files = GLUE[name], arguments.files
     source = None if files else arguments.dataset_name or DATASET
 

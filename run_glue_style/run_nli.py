@@ -11,13 +11,14 @@ from pathlib import Path
 if not __package__:  # started by its path: Python searches this folder, and not the repository's root
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 
 from datasets import DatasetDict, concatenate_datasets
 
 from modeling_dsa import DSAForNLI
 from modeling_dsa.files.hashing import file_hash
+from modeling_dsa.options_dsa import option
 from modeling_dsa.shipped.nli import NLI_CLASS_NAMES, NLI_PAIRS
 from run_glue_style.reporting.reporters import REPORTERS
 from run_glue_style.sample import SAMPLE_FILES, SAMPLE_VECTORS, baseline_line
@@ -34,8 +35,8 @@ from run_glue_style.training.entry import read_task, run_script
 class DataArguments(DatasetArguments):
     """The pairs; with none of these options, the SNLI pairs that ship with the package."""
 
-    extra_train_files: list[Path] | None = field(
-        default=None, metadata={"help": "More pairs to train on, of other data sets, in files like train_file."}
+    extra_train_files: list[Path] | None = option(
+        None, "More pairs to train on, of other data sets, in files like train_file."
     )
 
 

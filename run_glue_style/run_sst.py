@@ -6,7 +6,7 @@ data set of sentences instead.
 """
 
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -16,6 +16,7 @@ if not __package__:  # started by its path: Python searches this folder, and not
 from datasets import DatasetDict
 
 from modeling_dsa import DSAConfig, DSAForSequenceClassification
+from modeling_dsa.options_dsa import option
 from modeling_dsa.shipped.settings import setting_folder
 from run_glue_style.reporting.reporters import REPORTERS
 from run_glue_style.tasks.arguments import DatasetArguments
@@ -30,12 +31,8 @@ from run_glue_style.training.entry import read_task, run_script
 class DataArguments(DatasetArguments):
     """The sentences: a data set, such as stanfordnlp/sst2 or SetFit/sst5, or files, such as the treebank's trees."""
 
-    classes: Classes = field(
-        default=2, metadata={"help": "2 for SST-2 (negative, positive), 5 for SST-5 (very negative to very positive)."}
-    )
-    phrases: bool = field(
-        default=False, metadata={"help": "Train on all phrases of the trees in train_file, not only on sentences."}
-    )
+    classes: Classes = option(2, "2 for SST-2 (negative, positive), 5 for SST-5 (very negative to very positive).")
+    phrases: bool = option(False, "Train on all phrases of the trees in train_file, not only on sentences.")
 
 
 def make_task(arguments: DataArguments) -> Task:

@@ -5,7 +5,7 @@ glove.840B.300d.zip` trains on the competition's four files, https://github.com/
 """
 
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import ClassVar
@@ -14,6 +14,7 @@ if not __package__:  # started by its path: Python searches this folder, and not
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 
 from modeling_dsa import DSAForSequenceClassification
+from modeling_dsa.options_dsa import option
 from run_glue_style.reporting.reporters import REPORTERS
 from run_glue_style.tasks.fnc_score import FNCScore, class_points
 from run_glue_style.tasks.metrics import ClassificationMetric
@@ -43,37 +44,26 @@ class DataArguments:
 
     _argument_group_name: ClassVar[str] = "data"
 
-    data_dir: Path | None = field(
-        default=None, metadata={"help": "Folder of the four files: " + ", ".join(ORIGINAL_NAMES.values()) + "."}
+    data_dir: Path | None = option(None, "Folder of the four files: " + ", ".join(ORIGINAL_NAMES.values()) + ".")
+    train_stances: Path | None = option(
+        None, "Pairs to train on (columns Headline, Body ID, Stance); default: in data_dir."
     )
-    train_stances: Path | None = field(
-        default=None, metadata={"help": "Pairs to train on (columns Headline, Body ID, Stance); default: in data_dir."}
+    train_bodies: Path | None = option(None, "Their bodies (columns Body ID, articleBody); default: in data_dir.")
+    test_stances: Path | None = option(None, "Pairs that are read once, at the end; default: in data_dir.")
+    test_bodies: Path | None = option(None, "Their bodies; default: in data_dir.")
+    validation_share: float = option(
+        0.1, "Share of the training pairs or bodies that is held out to choose the best weights."
     )
-    train_bodies: Path | None = field(
-        default=None, metadata={"help": "Their bodies (columns Body ID, articleBody); default: in data_dir."}
+    validation_by: ValidationBy = option(
+        "topics",
+        "topics: hold out whole topics, so that no text is on both sides, and join unrelated texts anew. "
+        "bodies: hold out bodies with their real pairs, whose headlines may be in the training split too, as the "
+        "organisers' baseline does with a share of 0.2.",
     )
-    test_stances: Path | None = field(
-        default=None, metadata={"help": "Pairs that are read once, at the end; default: in data_dir."}
-    )
-    test_bodies: Path | None = field(default=None, metadata={"help": "Their bodies; default: in data_dir."})
-    validation_share: float = field(
-        default=0.1,
-        metadata={"help": "Share of the training pairs or bodies that is held out to choose the best weights."},
-    )
-    validation_by: ValidationBy = field(
-        default="topics",
-        metadata={
-            "help": "topics: hold out whole topics, so that no text is on both sides, and join unrelated texts anew. "
-            "bodies: hold out bodies with their real pairs, whose headlines may be in the training split too, as the "
-            "organisers' baseline does with a share of 0.2."
-        },
-    )
-    learn_points: bool = field(
-        default=False,
-        metadata={
-            "help": "Learn to score points: an unrelated pair, which gives a quarter of them, counts as if it were a "
-            "quarter as frequent, so that a pair in doubt is called related."
-        },
+    learn_points: bool = option(
+        False,
+        "Learn to score points: an unrelated pair, which gives a quarter of them, counts as if it were a "
+        "quarter as frequent, so that a pair in doubt is called related.",
     )
 
 
@@ -85,11 +75,11 @@ def make_task(arguments: DataArguments) -> Task:
     """
     check_share(arguments.validation_share)
     paths = {}
-    for option, name in ORIGINAL_NAMES.items():
-        path: Path | None = getattr(arguments, option)
+    for file, name in ORIGINAL_NAMES.items():
+        path: Path | None = getattr(arguments, file)
         if path is None and arguments.data_dir is None:
-            raise ValueError(f"Give --{option}, or --data_dir with the competition's four files.")
-        paths[option] = path or Path(arguments.data_dir or "", name)
+            raise ValueError(f"Give --{file}, or --data_dir with the competition's four files.")
+        paths[file] = path or Path(arguments.data_dir or "", name)
     train = StanceFiles(paths["train_stances"], paths["train_bodies"])
     test = StanceFiles(paths["test_stances"], paths["test_bodies"])
     return Task(

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 from transformers.utils import logging
 
 from .compatibility_dsa import strict
-from .config_fields_dsa import OVERLAPS, DSAConfigFields, field_help
+from .config_fields_dsa import OVERLAPS, DSAConfigFields
+from .options_dsa import option_help
 from .overlap_dsa import TokenOverlap
 from .systems_dsa import Encoder, Pooling
 
@@ -155,7 +156,7 @@ class DSAConfig(DSAConfigFields):
 
 if DSAConfig.__doc__:  # python -OO has none
     DSAConfig.__doc__ += "\n    Args:\n" + "".join(
-        f"        {name}: {text}\n" for name, text in field_help(DSAConfig).items()
+        f"        {name}: {text}\n" for name, text in option_help(DSAConfig).items()
     )
 
 __all__ = ["DSAConfig"]

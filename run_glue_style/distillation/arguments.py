@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import ClassVar
 
 from modeling_dsa.files.columns import check_text_columns
-from run_glue_style.training.recipe import check_least, check_positive, option
+from modeling_dsa.options_dsa import COUNTS, NOT_NEGATIVE, POSITIVE, Bound, check_bounds, option
+from run_glue_style.training.recipe import counted
 
 
 @dataclass
@@ -38,6 +39,7 @@ class TeacherArguments:
         2000,
         "Texts that are held out, the same ones whatever the seed; their copies, and pairs with one of their "
         "sentences, are left out of the training.",
+        counted(2),
     )
     similarity_file: list[Path] | None = option(
         None,
@@ -48,7 +50,7 @@ class TeacherArguments:
     def __post_init__(self) -> None:
         """Refuse values that mean nothing."""
         check_text_columns(self.text_column or ())
-        check_least(self, 2, "validation_sentences")
+        check_bounds(self)
 
 
 @dataclass
@@ -57,33 +59,35 @@ class LossArguments:
 
     _argument_group_name: ClassVar[str] = "losses"
 
-    cosine_weight: float = option(1.0, "1 - cosine of the student's vector and the teacher's: the same space.")
+    cosine_weight: float = option(
+        1.0, "1 - cosine of the student's vector and the teacher's: the same space.", NOT_NEGATIVE
+    )
     similarity_weight: float = option(
         1.0,
         "Mean squared difference of the cosines of all sentences of a process's batch with each other, the student's "
         "and the teacher's: the same structure, in whatever space.",
+        NOT_NEGATIVE,
     )
     contrastive_weight: float = option(
         0.0,
         "Cross-entropy of finding the right vector among those of the process's batch: of a pair the second "
         "sentence's, else the teacher's vector of the same sentence.",
+        NOT_NEGATIVE,
     )
-    contrastive_temperature: float = option(0.05, "The cosines are divided by it in the contrastive loss.")
+    contrastive_temperature: float = option(0.05, "The cosines are divided by it in the contrastive loss.", POSITIVE)
     matryoshka: list[int] | None = option(
         None,
         "Lengths such as 64 128 256: the first so many numbers become a vector of their own, by the similarity loss on "
         "each.",
+        Bound(COUNTS.holds, "be lengths of at least 1"),
     )
 
     def __post_init__(self) -> None:
         """Refuse values that mean nothing."""
-        check_least(self, 0, "cosine_weight", "similarity_weight", "contrastive_weight")
+        check_bounds(self)
         if not self.cosine_weight + self.similarity_weight + self.contrastive_weight:
             raise ValueError("All losses have the weight 0: give one of them a weight.")
-        check_positive(self, "contrastive_temperature")
         if not self.contrastive_weight and self.contrastive_temperature != type(self).contrastive_temperature:
             raise ValueError("--contrastive_temperature is of the contrastive loss: give --contrastive_weight too.")
         if self.matryoshka and not self.similarity_weight:
             raise ValueError("--matryoshka is a similarity loss: give --similarity_weight too.")
-        if any(size < 1 for size in self.matryoshka or ()):
-            raise ValueError(f"matryoshka must be lengths of at least 1, got {self.matryoshka}.")

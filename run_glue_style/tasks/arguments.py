@@ -1,9 +1,11 @@
 """Options that name the data of a task: a data set, or files."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
+
+from modeling_dsa.options_dsa import option
 
 
 @dataclass
@@ -12,19 +14,14 @@ class DatasetArguments:
 
     _argument_group_name: ClassVar[str] = "data"
 
-    dataset_name: str | None = field(
-        default=None, metadata={"help": "Data set on the Hub, or a folder, such as stanfordnlp/snli."}
+    dataset_name: str | None = option(None, "Data set on the Hub, or a folder, such as stanfordnlp/snli.")
+    dataset_config_name: str | None = option(None, "Its configuration, where it has several.")
+    train_file: Path | None = option(
+        None,
+        "Examples to train on: the data's original .jsonl or .txt, .parquet, .csv or .tsv, each also with .gz behind.",
     )
-    dataset_config_name: str | None = field(default=None, metadata={"help": "Its configuration, where it has several."})
-    train_file: Path | None = field(
-        default=None,
-        metadata={
-            "help": "Examples to train on: the data's original .jsonl or .txt, .parquet, .csv or .tsv, each also with "
-            ".gz behind."
-        },
-    )
-    validation_file: Path | None = field(default=None, metadata={"help": "Examples that choose the best weights."})
-    test_file: Path | None = field(default=None, metadata={"help": "Examples that are read once, at the end."})
+    validation_file: Path | None = option(None, "Examples that choose the best weights.")
+    test_file: Path | None = option(None, "Examples that are read once, at the end.")
 
     @property
     def files(self) -> dict[str, Path]:

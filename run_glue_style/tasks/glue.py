@@ -6,6 +6,7 @@ The names are those of its data set on the Hub; the columns of the benchmark's o
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import Literal, TypeAlias
 
 import evaluate
 from sklearn.metrics import f1_score, matthews_corrcoef
@@ -16,6 +17,8 @@ from .labelled_examples import ExampleFormat
 from .labels import KnownClasses, Numbers
 from .metrics import ClassificationMetric, RegressionMetric, Score
 from .sst import SST_SENTENCES
+
+TaskName: TypeAlias = Literal["cola", "sst2", "mrpc", "qqp", "stsb", "mnli", "qnli", "rte", "wnli"]
 
 DATASET = "nyu-mll/glue"
 _LABEL_COLUMNS = ("label", "gold_label", "score", "is_duplicate", "Quality")
@@ -63,7 +66,7 @@ class GlueTask:
         return (ClassificationMetric(self.class_names), *own)
 
 
-GLUE = {
+GLUE: dict[TaskName, GlueTask] = {
     "cola": GlueTask(
         ("sentence",),
         ("unacceptable", "acceptable"),

@@ -1,20 +1,23 @@
 """The command line of the training scripts: a recipe file over the defaults, and the options over both."""
 
+import argparse
+import copy
 import difflib
 import re
 import sys
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import field, fields, make_dataclass, replace
+from dataclasses import Field, fields, make_dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Literal, NoReturn, cast, get_args, get_type_hints
 
 from transformers import HfArgumentParser
 
 from modeling_dsa import DSAConfig
-from modeling_dsa.config_fields_dsa import field_help
 from modeling_dsa.encoders_dsa import ENCODERS
 from modeling_dsa.files.command_line import refuse_mistyped, repeated_option
 from modeling_dsa.files.model_folder import read_config
+from modeling_dsa.options_dsa import option, option_help
 from modeling_dsa.poolings_dsa import POOLINGS
 from modeling_dsa.shipped.settings import read_recipe, recipe_path, setting_folder
 
@@ -35,7 +38,7 @@ _OF_SETTING = _OfSetting()
 
 def _config_overrides() -> type:
     """A dataclass with a field for each of DSAConfig that neither the data nor the task decide."""
-    texts = field_help(DSAConfig)
+    texts = option_help(DSAConfig)
     choices: dict[str, Any] = {"encoder": ENCODERS, "pooling": POOLINGS}
     entries: list[tuple[str, Any, Any]] = []
     for config_field in fields(DSAConfig):
@@ -47,7 +50,7 @@ def _config_overrides() -> type:
                 kind = float
             elif name in choices:
                 kind = Literal[tuple(choices[name])]
-            entries.append((name, kind, field(default=_OF_SETTING, metadata={"help": texts[name]})))
+            entries.append((name, kind, option(_OF_SETTING, texts[name])))
     overrides = make_dataclass("ConfigOverrides", entries)
     overrides._argument_group_name = "model configuration"  # type: ignore[attr-defined]
     return overrides
@@ -62,7 +65,7 @@ class _Parser(HfArgumentParser):
         super().__init__(list(dataclasses), description=description, allow_abbrev=False)  # type: ignore[arg-type]
         self.kinds: dict[str, Any] = {}
         for options in dataclasses:
-            self.kinds |= get_type_hints(options)  # HfArgumentParser changes the types of the fields
+            self.kinds |= get_type_hints(options)
         # HfArgumentParser leaves the default of a list at None.
         self.set_defaults(
             **{
@@ -76,6 +79,13 @@ class _Parser(HfArgumentParser):
             for number in (int, float):
                 if set(get_args(kind)) == {number, type(None)}:
                     self._option_string_actions[f"--{name}"].type = _or_none(number)
+
+    @staticmethod
+    def _parse_dataclass_field(parser: argparse.ArgumentParser, field: Field[Any]) -> None:
+        """As HfArgumentParser, but for the bound of a field, which it would hand to argparse with the help."""
+        shown = copy.copy(field)
+        shown.metadata = MappingProxyType({"help": field.metadata["help"]})
+        HfArgumentParser._parse_dataclass_field(parser, shown)
 
     def error(self, message: str) -> NoReturn:
         location = f"{self.source}: " if self.source else ""
@@ -180,7 +190,7 @@ def parse_arguments(
                 argv.append(f"--setting={default_setting}")
             if start is not None:
                 # A recipe says how a fresh model is made; it must not change what stored weights compute.
-                options = {name: value for name, value in options.items() if name not in field_help(DSAConfig)}
+                options = {name: value for name, value in options.items() if name not in option_help(DSAConfig)}
             parser.source = path
             of_recipe = parser.arguments_of(options)
             parser.read(of_recipe)

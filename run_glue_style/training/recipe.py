@@ -1,53 +1,20 @@
 """What is trained, how, and where it runs: the options that all training scripts share."""
 
-import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Literal, TypeVar
+from typing import Any, ClassVar, Literal
 
 from modeling_dsa.hub.publishing import check_repo_id
+from modeling_dsa.options_dsa import NOT_NEGATIVE, POSITIVE, RATE, Bound, check_bounds, option
 from modeling_dsa.shipped.models import model_source
 from modeling_dsa.shipped.settings import setting_names
-
-T = TypeVar("T")
 
 _MOST = 10**9  # of whatever is counted
 
 
-def option(default: T, text: str) -> T:
-    """A field of a dataclass of options, with its default and its help."""
-    return field(default=default, metadata={"help": text})
-
-
-def check_least(options: Any, least: float, *names: str, most: float = _MOST) -> None:
-    """Refuse options that are smaller than `least`, not finite or, of counts, larger than `most`; None is neither.
-
-    Raises:
-        ValueError: One is.
-    """
-    for name in names:
-        value = getattr(options, name)
-        if value is not None and not least <= value < math.inf:
-            raise ValueError(f"{name} must be at least {least}, got {value}.")
-        if isinstance(value, int) and value > most:
-            raise ValueError(f"{name} must be at most {most:,}, got {value:,}.")
-
-
-def _check_share(options: Any, *names: str) -> None:
-    for name in names:
-        if not 0 <= getattr(options, name) < 1:
-            raise ValueError(f"{name} must lie in [0, 1), got {getattr(options, name)}.")
-
-
-def check_positive(options: Any, *names: str) -> None:
-    """Refuse options that are not greater than 0.
-
-    Raises:
-        ValueError: One is not.
-    """
-    for name in names:
-        if not 0 < getattr(options, name) < math.inf:
-            raise ValueError(f"{name} must be greater than 0, got {getattr(options, name)}.")
+def counted(least: int, most: int = _MOST) -> Bound:
+    """The bound of a number of things."""
+    return Bound(lambda number: least <= number <= most, f"be from {least} to {most:,}")
 
 
 @dataclass
@@ -71,6 +38,7 @@ class ModelArguments:
         None,
         "With teacher:MODEL, know at most so many words: the most frequent ones of the texts, or the first of "
         "--word_list; default: 50000.",
+        counted(1),
     )
     word_list: Path | None = option(
         None, "With teacher:MODEL, know the words of this file, which has one a line, in place of those of the texts."
@@ -79,11 +47,13 @@ class ModelArguments:
         None,
         "With teacher:MODEL, split other words into so many pieces that are learnt from the same words, and into "
         "single characters; 0 reads them as [UNK]; default: 8000.",
+        counted(0, 1_000_000),
     )
     frequency_weighting: float | None = option(
         None,
         "With teacher:MODEL, multiply a vector by A / (A + p), where this is A (such as 0.001) and the word a share p "
         "of the texts, so that frequent words weigh less; default: no.",
+        POSITIVE,
     )
 
     def __post_init__(self) -> None:
@@ -96,10 +66,7 @@ class ModelArguments:
                         f"Give either --{name} or --model_name_or_path, and not both: a model has its own "
                         "configuration and word vectors."
                     )
-        check_least(self, 1, "vocabulary_size")
-        check_least(self, 0, "pieces", most=1_000_000)
-        if self.frequency_weighting is not None:
-            check_positive(self, "frequency_weighting")
+        check_bounds(self)
 
     @property
     def vocabulary(self) -> dict[str, Any]:
@@ -115,80 +82,81 @@ class TrainingRecipe:
 
     _argument_group_name: ClassVar[str] = "training recipe"
 
-    num_train_epochs: float = option(12.0, "Passes over the training data.")
-    max_train_steps: int | None = option(None, "Train for this many updates, whatever num_train_epochs says.")
-    per_device_train_batch_size: int = option(256, "Examples in a training batch of each process.")
-    per_device_eval_batch_size: int = option(512, "Examples in an evaluation batch of each process.")
-    gradient_accumulation_steps: int = option(1, "Batches whose gradients make one update.")
+    num_train_epochs: float = option(
+        12.0,
+        "Passes over the training data.",
+        Bound(lambda epochs: 0 < epochs <= _MOST, f"be greater than 0 and at most {_MOST:,}"),
+    )
+    max_train_steps: int | None = option(
+        None, "Train for this many updates, whatever num_train_epochs says.", counted(1)
+    )
+    # Batch normalisation cannot train on one example.
+    per_device_train_batch_size: int = option(256, "Examples in a training batch of each process.", counted(2))
+    per_device_eval_batch_size: int = option(512, "Examples in an evaluation batch of each process.", counted(1))
+    gradient_accumulation_steps: int = option(1, "Batches whose gradients make one update.", counted(1))
     optimizer: Literal["adamw", "adam", "adadelta", "adagrad", "rmsprop", "sgd"] = option(
         "adamw", "All but adamw add weight_decay to the gradient (L2)."
     )
-    learning_rate: float = option(1e-3, "Highest learning rate.")
+    learning_rate: float = option(1e-3, "Highest learning rate.", POSITIVE)
     embedding_learning_rate: float | None = option(
-        None, "Highest learning rate of the word table, where it is trained; default: that of all other weights."
+        None,
+        "Highest learning rate of the word table, where it is trained; default: that of all other weights.",
+        POSITIVE,
     )
     encoder_learning_rate: float | None = option(
         None,
         "Highest learning rate of all but the classifier, for --model_name_or_path: a lower one keeps what the encoder "
         "knows, 0 freezes it; default: that of the classifier.",
+        NOT_NEGATIVE,
     )
-    weight_decay: float = option(0.01, "For adamw on weight matrices, for the others (L2) on all parameters.")
-    max_grad_norm: float = option(5.0, "Clip the gradient's norm; 0 clips nothing.")
+    weight_decay: float = option(
+        0.01, "For adamw on weight matrices, for the others (L2) on all parameters.", NOT_NEGATIVE
+    )
+    max_grad_norm: float = option(5.0, "Clip the gradient's norm; 0 clips nothing.", NOT_NEGATIVE)
     schedule: Literal["cosine", "linear", "constant", "plateau"] = option(
         "cosine",
         "Learning rate after the warm-up; plateau has none, and halves it when the training loss stops falling.",
     )
-    warmup_ratio: float = option(0.1, "Share of the updates in which the learning rate rises; not with plateau.")
+    warmup_ratio: float = option(0.1, "Share of the updates in which the learning rate rises; not with plateau.", RATE)
     soft_attention_ratio: float = option(
         0.0,
         "Reinforced self-attention: share of the updates in which all tokens are chosen, as soft_attention_steps; the "
         "best weights are chosen behind them.",
+        RATE,
     )
     plateau_patience: int = option(
-        5, "Schedule plateau: checks without a lower training loss before the rate is halved."
+        5, "Schedule plateau: checks without a lower training loss before the rate is halved.", counted(1)
     )
-    plateau_threshold: float = option(1e-3, "Schedule plateau: how much lower the loss of a check must be to count.")
-    label_smoothing: float = option(0.0, "Share of the target that is spread over all classes.")
+    plateau_threshold: float = option(
+        1e-3, "Schedule plateau: how much lower the loss of a check must be to count.", NOT_NEGATIVE
+    )
+    label_smoothing: float = option(0.0, "Share of the target that is spread over all classes.", RATE)
     balance_classes: bool = option(
         False,
         "Learn as if all classes were as frequent in each training file (logit adjustment): where they are not as "
         "frequent in use as there.",
     )
-    average_decay: float = option(0.0, "Evaluate and keep an exponential average of the weights; 0 is off.")
+    average_decay: float = option(0.0, "Evaluate and keep an exponential average of the weights; 0 is off.", RATE)
     batch_norm_batches: int = option(
-        0, "Training batches, without dropout, that set batch normalisation's statistics at an evaluation; 0 is off."
+        0,
+        "Training batches, without dropout, that set batch normalisation's statistics at an evaluation; 0 is off.",
+        counted(0),
     )
-    evaluations_per_epoch: int = option(4, "Evaluations on the validation split in each epoch, at most.")
+    evaluations_per_epoch: int = option(4, "Evaluations on the validation split in each epoch, at most.", counted(1))
     metric_for_best_model: str | None = option(
         None, "Validation metric that chooses the best weights, such as macro_f1; more is better; default: the task's."
     )
-    early_stopping_patience: int = option(0, "Stop after this many evaluations without a new best; 0 never stops.")
+    early_stopping_patience: int = option(
+        0, "Stop after this many evaluations without a new best; 0 never stops.", counted(0)
+    )
 
     def __post_init__(self) -> None:
         """Refuse values that mean nothing."""
-        check_positive(self, "num_train_epochs", "learning_rate")
-        if self.num_train_epochs > _MOST:
-            raise ValueError(f"num_train_epochs must be at most {_MOST:,}, got {self.num_train_epochs:g}.")
-        if self.embedding_learning_rate is not None:
-            check_positive(self, "embedding_learning_rate")
-            if self.encoder_learning_rate == 0:
-                raise ValueError(
-                    "--encoder_learning_rate 0 freezes the word table too: leave --embedding_learning_rate out."
-                )
-        check_least(self, 2, "per_device_train_batch_size")  # batch normalisation cannot train on one example
-        check_least(self, 1, "per_device_eval_batch_size", "gradient_accumulation_steps", "max_train_steps")
-        check_least(self, 1, "plateau_patience", "evaluations_per_epoch")
-        check_least(
-            self,
-            0,
-            "encoder_learning_rate",
-            "weight_decay",
-            "max_grad_norm",
-            "plateau_threshold",
-            "early_stopping_patience",
-        )
-        check_least(self, 0, "batch_norm_batches")
-        _check_share(self, "warmup_ratio", "soft_attention_ratio", "label_smoothing", "average_decay")
+        check_bounds(self)
+        if self.embedding_learning_rate is not None and self.encoder_learning_rate == 0:
+            raise ValueError(
+                "--encoder_learning_rate 0 freezes the word table too: leave --embedding_learning_rate out."
+            )
 
 
 def require_no_classes(recipe: TrainingRecipe, because: str) -> None:
@@ -215,21 +183,29 @@ class RunArguments:
         "Recipe in configuration/recipes by name, or a YAML file; default: the setting's own, or to distil a "
         "classifier's setting that of dsa-base-en.",
     )
-    seed: int = option(0, "Seed of the initialisation, the order of the data and the dropout.")
+    seed: int = option(
+        0,
+        "Seed of the initialisation, the order of the data and the dropout.",
+        Bound(lambda seed: 0 <= seed < 2**63, "be at least 0 and below 2 ** 63"),
+    )
     mixed_precision: Literal["no", "bf16", "fp16"] | None = option(
         None, "bf16 pays on a GPU and on a CPU that computes with it; default: what accelerate's launch file says."
     )
     cpu: bool = option(False, "Stay on the CPU even where there is a GPU.")
     checkpointing_steps: int | None = option(
-        None, "Updates between two checkpoints; default: one at each evaluation. An interrupt always leaves one."
+        None,
+        "Updates between two checkpoints; default: one at each evaluation. An interrupt always leaves one.",
+        counted(1),
     )
     skip_nonfinite: int = option(
-        0, "Updates whose loss or gradient is not finite that are skipped; one more stops the run."
+        0, "Updates whose loss or gradient is not finite that are skipped; one more stops the run.", counted(0)
     )
     report_to: Literal["auto", "none", "tensorboard", "wandb", "trackio"] = option(
         "auto", "Tracker; auto is tensorboard where it is installed."
     )
-    max_train_samples: int | None = option(None, "Use only the first examples of the training split, for a trial.")
+    max_train_samples: int | None = option(
+        None, "Use only the first examples of the training split, for a trial.", counted(1)
+    )
     save_example_scores: bool = option(
         False, "Also write example_scores.npz: what the metrics say of each example, for paired tests of two runs."
     )
@@ -258,8 +234,4 @@ class RunArguments:
             raise ValueError("--hub_strategy does nothing without --push_to_hub: give that too.")
         if self.hub_model_id is not None:
             check_repo_id(self.hub_model_id)
-        check_least(self, 0, "seed", most=math.inf)  # it has a bound of its own
-        check_least(self, 0, "skip_nonfinite")
-        if self.seed >= 2**63:
-            raise ValueError(f"seed must be below 2 ** 63, got {self.seed}.")
-        check_least(self, 1, "checkpointing_steps", "max_train_samples")
+        check_bounds(self)

@@ -4,8 +4,8 @@ from collections.abc import Callable, Collection
 from typing import Any
 
 from modeling_dsa import DSAConfig
-from modeling_dsa.config_fields_dsa import field_help
 from modeling_dsa.encoders_dsa import ENCODERS
+from modeling_dsa.options_dsa import option_help
 from modeling_dsa.poolings_dsa import POOLINGS
 from modeling_dsa.shipped.settings import setting_folder
 
@@ -28,7 +28,7 @@ _WHERE: dict[str, tuple[Callable[[DSAConfig], bool], str]] = {
         "of the classifier's batch normalisation: there is none",
     ),
 }
-_OF_CLASSIFIERS = {name for name in field_help(DSAConfig) if name.startswith("classifier_")} | {
+_OF_CLASSIFIERS = {name for name in option_help(DSAConfig) if name.startswith("classifier_")} | {
     "pair_features",
     "gated_size",
     "batch_norm_eps",
@@ -51,7 +51,7 @@ def refuse_unread(
         ValueError: Says which is not read, and what would read it.
     """
     stored = DSAConfig.from_pretrained(arguments.model_name_or_path or setting_folder(arguments.setting or ""))
-    for name in field_help(DSAConfig).keys() & given:
+    for name in option_help(DSAConfig).keys() & given:
         is_changed = _plain(getattr(stored, name)) != _plain(getattr(config, name))
         if is_changed and (reason := why_unread(config, name, has_classifier=has_classifier)):
             raise ValueError(f"--{name} would change nothing: it is {reason}. Leave it out.")

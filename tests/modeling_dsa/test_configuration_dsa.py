@@ -10,8 +10,9 @@ from huggingface_hub.errors import StrictDataclassError
 from transformers import AutoConfig, PreTrainedConfig
 
 from modeling_dsa import DSAConfig
-from modeling_dsa.config_fields_dsa import DSAConfigFields, field_help
+from modeling_dsa.config_fields_dsa import DSAConfigFields
 from modeling_dsa.encoders_dsa import ENCODERS
+from modeling_dsa.options_dsa import option_help
 from modeling_dsa.poolings_dsa import POOLINGS
 from modeling_dsa.systems_dsa import Encoder, Pooling
 
@@ -221,7 +222,7 @@ def test_every_system_says_what_it_is_for_the_card(kind: type[Encoder] | type[Po
 
 
 def test_every_field_has_its_help_in_the_docstring() -> None:
-    texts = field_help(DSAConfig)
+    texts = option_help(DSAConfig)
     assert texts["embedding_size"] == "Width of a word vector [d_0]."
     assert set(texts) == {field.name for field in dataclasses.fields(DSAConfigFields)} - INHERITED
     assert all(f"        {name}: {text}\n" in (DSAConfig.__doc__ or "") for name, text in texts.items())

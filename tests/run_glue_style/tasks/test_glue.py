@@ -7,7 +7,7 @@ import datasets
 import evaluate
 import pytest
 
-from run_glue_style.tasks.glue import GLUE
+from run_glue_style.tasks.glue import GLUE, TaskName
 from run_glue_style.tasks.labelled_examples import load_file, load_hub
 
 # (columns of the Hub's data set, those of GLUE's own files, a label of a file and what it stands for)
@@ -30,7 +30,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("name", GLUE)
-def test_examples_of_the_hub_and_of_the_files_are_read(tmp_path: Path, name: str) -> None:
+def test_examples_of_the_hub_and_of_the_files_are_read(tmp_path: Path, name: TaskName) -> None:
     columns, file_columns, written, meant = LAYOUTS[name]
     task = GLUE[name]
     label = datasets.ClassLabel(names=list(task.class_names)) if task.class_names else datasets.Value("float32")

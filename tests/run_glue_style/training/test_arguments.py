@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -10,6 +10,7 @@ import pytest
 
 from modeling_dsa import DSAConfig
 from modeling_dsa.config_fields_dsa import DSAConfigFields
+from modeling_dsa.options_dsa import option
 from modeling_dsa.shipped.settings import setting_folder
 from run_glue_style.run_nli import DataArguments
 from run_glue_style.training.arguments import parse_arguments, without_options
@@ -29,7 +30,7 @@ class TaskArguments:
 
     _argument_group_name: ClassVar[str] = "task"
 
-    colour: str = field(default="red", metadata={"help": "Which colour."})
+    colour: str = option("red", "Which colour.")
 
 
 @pytest.fixture
@@ -205,29 +206,29 @@ def test_help_is_grouped_and_has_every_option(
         (["--recipe", "zzz"], "no recipe 'zzz'"),
         (["--setting", "dsa-single-snli", "--model_name_or_path", "x"], "either --setting or --model_name_or_path"),
         (["--vectors", "v.txt", "--model_name_or_path", "x"], "either --vectors or --model_name_or_path"),
-        (["--num_train_epochs", "0"], "num_train_epochs must be greater than 0, got 0.0"),
-        (["--num_train_epochs", "inf"], "num_train_epochs must be greater than 0, got inf"),
-        (["--learning_rate", "nan"], "learning_rate must be greater than 0, got nan"),
-        (["--per_device_train_batch_size", "1"], "per_device_train_batch_size must be at least 2, got 1"),
-        (["--gradient_accumulation_steps", "0"], "gradient_accumulation_steps must be at least 1"),
-        (["--evaluations_per_epoch", "0"], "evaluations_per_epoch must be at least 1"),
-        (["--plateau_patience", "0"], "plateau_patience must be at least 1"),
-        (["--max_train_steps", "0"], "max_train_steps must be at least 1"),
-        (["--max_grad_norm", "-1"], "max_grad_norm must be at least 0"),
+        (["--num_train_epochs", "0"], "num_train_epochs must be greater than 0 and at most 1,000,000,000, got 0.0"),
+        (["--num_train_epochs", "inf"], "num_train_epochs must be greater than 0 and at most 1,000,000,000, got inf"),
+        (["--learning_rate", "nan"], "learning_rate must be a number greater than 0, got nan"),
+        (["--per_device_train_batch_size", "1"], "per_device_train_batch_size must be from 2 to 1,000,000,000, got 1"),
+        (["--gradient_accumulation_steps", "0"], "gradient_accumulation_steps must be from 1 to"),
+        (["--evaluations_per_epoch", "0"], "evaluations_per_epoch must be from 1 to"),
+        (["--plateau_patience", "0"], "plateau_patience must be from 1 to"),
+        (["--max_train_steps", "0"], "max_train_steps must be from 1 to"),
+        (["--max_grad_norm", "-1"], "max_grad_norm must not be negative, got -1.0"),
         (["--warmup_ratio", "1"], r"warmup_ratio must lie in \[0, 1\), got 1.0"),
         (["--average_decay", "1.5"], r"average_decay must lie in \[0, 1\)"),
         (["--label_smoothing", "-0.1"], r"label_smoothing must lie in \[0, 1\)"),
-        (["--seed", "-1"], "seed must be at least 0, got -1"),
-        (["--checkpointing_steps", "0"], "checkpointing_steps must be at least 1"),
+        (["--seed", "-1"], r"seed must be at least 0 and below 2 \*\* 63, got -1"),
+        (["--checkpointing_steps", "0"], "checkpointing_steps must be from 1 to"),
         (["--output_dir", "caf\udce9"], r"'caf\\udce9' is no text in utf-8"),  # a byte that is not UTF-8
         (["--output_dir=~/runs"], "'--output_dir=~/runs' would be in a folder called ~, as a shell leaves"),
-        (["--max_train_samples", "0"], "max_train_samples must be at least 1"),
-        (["--vocabulary_size", "0"], "vocabulary_size must be at least 1"),
-        (["--pieces", "1000001"], "pieces must be at most 1,000,000"),
-        (["--frequency_weighting", "0"], "frequency_weighting must be greater than 0"),
+        (["--max_train_samples", "0"], "max_train_samples must be from 1 to"),
+        (["--vocabulary_size", "0"], "vocabulary_size must be from 1 to"),
+        (["--pieces", "1000001"], "pieces must be from 0 to 1,000,000, got 1000001"),
+        (["--frequency_weighting", "0"], "frequency_weighting must be a number greater than 0"),
         (["--output_dir", ""], "--output_dir has an empty value: leave it out, or give one"),
         (["--hub_revision="], "--hub_revision has an empty value"),
-        (["--num_train_epochs", "1e300"], "num_train_epochs must be at most 1,000,000,000, got 1e"),
+        (["--num_train_epochs", "1e300"], "num_train_epochs must be greater than 0 and at most 1,000,000,000, got 1e"),
     ],
 )
 def test_mistake_is_one_sentence(capsys: pytest.CaptureFixture[str], words: list[str], message: str) -> None:
@@ -247,7 +248,7 @@ def test_mistake_is_one_sentence(capsys: pytest.CaptureFixture[str], words: list
         ("schedule: plateu", "invalid choice: 'plateu'"),
         ("learning_rate: null", "learning_rate must have a value, got null"),
         ("pooling: null", "pooling must have a value, got null"),
-        ("evaluations_per_epoch: 0", "evaluations_per_epoch must be at least 1"),
+        ("evaluations_per_epoch: 0", "evaluations_per_epoch must be from 1 to"),
         ("a: [", "is not valid YAML"),
         ("- a", "line 1: a recipe must be a mapping"),
     ],
