@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.feature_extraction.text import TfidfVectorizer
 from small_models import EXAMPLE_PAIRS, SEP, join_pair, pad_rows, randomize, small_config
+from torch import Tensor
 
 from modeling_dsa import DSAForNLI
 from modeling_dsa.onnx.export import export_onnx
@@ -16,6 +17,17 @@ from modeling_dsa.onnx.export import export_onnx
 TOKENS = st.lists(st.integers(3, 7), max_size=9)
 PAIRS = st.lists(st.tuples(TOKENS, TOKENS), min_size=1, max_size=5)
 CHANGES = {"pair_features": ["overlap"], "max_sentence_tokens": 7, "sentences_per_example": 2}
+
+
+def overlap_of(model: DSAForNLI, ids: Tensor, mask: Tensor, types: Tensor | None = None) -> Tensor:
+    """What the classifier sees of pairs: the overlap is their one feature. (batch, 5)"""
+    assert model.pair_features is not None
+    found: list[Tensor] = []
+    hook = model.pair_features.register_forward_hook(lambda _layer, _inputs, output: found.append(output))
+    with torch.no_grad():
+        model(ids, mask, types)
+    hook.remove()
+    return found[0]
 
 
 @settings(max_examples=60, deadline=None)
@@ -29,7 +41,7 @@ def test_overlap_is_that_of_the_tokens_that_are_read(
     if feature == "idf_overlap":
         model.pair_features.overlap.count_documents(torch.arange(model.config.vocab_size), model.config.vocab_size)
     ids, mask = pad_rows([join_pair(*pair) for pair in pairs], left=left, right=right)
-    found = model._overlap(ids, mask, None)
+    found = overlap_of(model, ids, mask)
     weights = reference.read_weights(model)
     expected = [reference.overlap(weights, first[:7], second[:7]) for first, second in pairs]
     torch.testing.assert_close(found, torch.stack(expected).double(), rtol=0, atol=1e-6)
@@ -38,7 +50,7 @@ def test_overlap_is_that_of_the_tokens_that_are_read(
 def test_ids_of_32_bits_are_no_other_ids() -> None:
     model = DSAForNLI(small_config(**CHANGES, vocab_size=60_000)).eval()
     ids, mask = pad_rows([join_pair([5, 6, 7], [5, 6, 7]), join_pair([35_800, 59_999, 4], [59_999, 4])])
-    assert torch.equal(model._overlap(ids.int(), mask, None), model._overlap(ids, mask, None))
+    assert torch.equal(overlap_of(model, ids.int(), mask), overlap_of(model, ids, mask))
 
 
 def test_weights_of_words_are_learnt() -> None:
@@ -48,7 +60,7 @@ def test_weights_of_words_are_learnt() -> None:
     overlap = model.pair_features.overlap
     assert overlap.score.grad.abs().sum() > 0
     assert overlap.score.abs().sum() == 0  # at first all tokens weigh the same
-    share = model._overlap(ids, mask, None)[0, :2]
+    share = overlap_of(model, ids, mask)[0, :2]
     assert share.tolist() == pytest.approx([1 / 4, 1 / 2])
 
 
@@ -61,7 +73,7 @@ def test_tokens_of_few_documents_weigh_more_as_in_scikit_learn() -> None:
     model.pair_features.overlap.count_documents(frequencies, len(documents))
     assert model.pair_features.overlap.idf[5:8].tolist() == pytest.approx(words.idf_.tolist())
     ids, mask = pad_rows([join_pair([5, 6, 7], [7])])
-    assert float(model._overlap(ids, mask, None)[0, 0]) == pytest.approx(words.idf_[2] / words.idf_.sum())
+    assert float(overlap_of(model, ids, mask)[0, 0]) == pytest.approx(words.idf_[2] / words.idf_.sum())
 
 
 def test_word_vectors_without_tokens_are_refused() -> None:
@@ -82,4 +94,4 @@ def test_a_marked_pair_is_the_separated_one() -> None:
     model = randomize(DSAForNLI(small_config(**CHANGES))).eval()
     ids, mask = pad_rows([join_pair(*pair) for pair in [*EXAMPLE_PAIRS, ([5, 6, 9], [6, 9, 5])]])
     types = ((ids == SEP).cumsum(1) > 0).long() * mask
-    assert torch.equal(model._overlap(ids, mask, types), model._overlap(ids, mask, None))
+    assert torch.equal(overlap_of(model, ids, mask, types), overlap_of(model, ids, mask))

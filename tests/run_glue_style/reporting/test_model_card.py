@@ -25,7 +25,6 @@ from modeling_dsa.shipped.files import CARD_TEMPLATE
 from modeling_dsa.shipped.nli import NLI_CLASS_NAMES
 from run_glue_style import run_nli
 from run_glue_style.reporting import model_card as cards
-from run_glue_style.reporting.card.kinds import kind_of
 from run_glue_style.reporting.card.known_data import JOINED_PAIRS, KNOWN_DATA
 from run_glue_style.reporting.card.widget import WidgetExample, widget_examples
 from run_glue_style.reporting.model_card import model_card, write_card
@@ -378,12 +377,13 @@ def test_every_finished_card_has_a_command() -> None:
     assert made == {path.relative_to(ROOT).as_posix() for path in ROOT.glob("model_cards/cards/*")}
 
 
-def test_the_template_names_only_what_it_is_given() -> None:
+def test_the_template_names_only_what_it_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: dict[str, Any] = {}
+    monkeypatch.setattr(ModelCard, "from_template", lambda _card_data, **facts: given.update(facts))
     results = saved("snli-balanced/dsa-multiple-snli")
-    config = DSAConfig.from_dict(dict(results["model"]))
-    facts = cards._facts(results, ID, config, kind_of(config, results), ())
+    model_card(results, model_id=ID, config=DSAConfig.from_dict(dict(results["model"])))
     named = meta.find_undeclared_variables(Environment().parse(CARD_TEMPLATE.read_text("utf-8")))
-    assert named - {"card_data", "examples", "picture", "open_vocabulary"} == set(facts)
+    assert named - {"card_data"} == set(given) - {"template_path"}
 
 
 def run_command(*words: object) -> int:
