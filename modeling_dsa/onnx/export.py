@@ -18,10 +18,12 @@ import torch
 from safetensors.torch import save
 from torch import Tensor, nn
 
+from modeling_dsa.configuration_dsa import DSAConfig
 from modeling_dsa.encoders_dsa import ENCODERS
 from modeling_dsa.files.loading import load_model
 from modeling_dsa.files.replacing import filled_folder
 from modeling_dsa.modeling_dsa import DSAPreTrainedModel
+from modeling_dsa.options_dsa import option_help
 from modeling_dsa.pooled_dsa import Pooled
 from modeling_dsa.poolings_dsa import POOLINGS
 from modeling_dsa.prediction.logits import score_function
@@ -51,8 +53,8 @@ def export_onnx(
     graph has its weights at hand (single DSA and static attention for instance, and no model with an LSTM): those of
     the last iteration over the tokens of each sentence, 0 behind its end, (sentences, heads, tokens of the longest
     sentence); of pairs the two sentences follow each other. The metadata tell the classes, how logits become their
-    probabilities, the model's name, and the hash of the weights: [`OnnxModel`] refuses the file in a folder that holds
-    other weights. No sentence sees its batch, in the int8 file either.
+    probabilities, the model's name, the config, and the hash of the weights: [`OnnxModel`] refuses the file in a folder
+    that holds others. No sentence sees its batch, in the int8 file either.
 
     Args:
         model: A model or classifier, or the folder or Hub id of one. It is not changed.
@@ -193,12 +195,23 @@ def _write(model: DSAPreTrainedModel, file: Path, weights: str) -> None:
         "weights_sha256": weights,
         "vocab_size": config.vocab_size,
     }
+    about |= _described(config)
     if served.is_classifier:
         about["labels"] = config.class_names
         about["scores"] = score_function(config)
     onnx.helper.set_model_props(written, {METADATA: json.dumps(about)})
     onnx.checker.check_model(written, full_check=True)
     onnx.save(written, file)
+
+
+def _described(config: DSAConfig) -> dict[str, Any]:
+    """What a config says, and what its absence from a config.json means."""
+    names = {*option_help(type(config)), "id2label", "problem_type"} - {"fold_embeddings"}
+    defaults = type(config)()
+    return {
+        part: {name: getattr(of, name) for name in sorted(names)}
+        for part, of in (("config", config), ("defaults", defaults))
+    }
 
 
 def _move_tables(file: Path) -> None:

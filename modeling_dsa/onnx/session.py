@@ -28,6 +28,7 @@ from modeling_dsa.batching_dsa import (
 )
 from modeling_dsa.encoding.caching_tokenizer import text_tokenizer
 from modeling_dsa.files.messages import one_line
+from modeling_dsa.files.model_folder import CONFIG, read_config
 from modeling_dsa.files.tokenizer_patterns import refuse_unknown_patterns
 from modeling_dsa.prediction.logits import logits_to_scores
 from modeling_dsa.text.special_tokens import SEP
@@ -104,13 +105,13 @@ class OnnxModel:
 
         Raises:
             FileNotFoundError: The folder has no such file.
-            ValueError: The folder holds the weights of another model.
+            ValueError: The folder holds the weights or the config of another model.
             OSError: The Hub has no such file, or cannot be reached.
         """
         inside = f"{FOLDER}/{QUANTIZED_FILE if quantized else FILE}"
         if os.path.isdir(name):  # noqa: PTH112  (pathlib's fails for what is too long for a name)
             model = cls(Path(name) / inside, Path(name) / "tokenizer.json", threads=threads)
-            model._check_weights(Path(name))
+            model._check_folder(Path(name))
             return model
         from huggingface_hub import hf_hub_download
         from huggingface_hub.errors import EntryNotFoundError, LocalEntryNotFoundError
@@ -129,21 +130,36 @@ class OnnxModel:
             pass
         return cls(files[0], files[1], threads=threads)
 
-    def _check_weights(self, folder: Path) -> None:
-        """Refuse a file that an earlier training of the folder's model has left."""
-        whole = folder / "model.safetensors"
-        paths = [whole] if whole.is_file() else sorted(folder.glob("model-*.safetensors"))
-        if not paths:
-            return
-        with ExitStack() as opened:
-            found = weights_hash(*(opened.enter_context(path.open("rb")) for path in paths))
-        if found != self.about["weights_sha256"]:
+    def _check_folder(self, folder: Path) -> None:
+        """Refuse a file that an earlier training or another config of the folder's model has left."""
+        if difference := self._other_weights(folder) or self._other_config(folder):
             int8 = " --int8" if (folder / FOLDER / QUANTIZED_FILE).is_file() else ""
             mapped = " --memory_mapped" if (folder / FOLDER / data_file(FILE)).is_file() else ""
             raise ValueError(
-                f"The ONNX file in {folder} was made from other weights than {paths[0]}: make it again by "
+                f"The ONNX file in {folder} was made {difference}: make it again by "
                 f"`dsa onnx {folder} --overwrite{int8}{mapped}`."
             )
+
+    def _other_weights(self, folder: Path) -> str:
+        """From what other weights than the folder's; nothing where they are the same, or it has none."""
+        whole = folder / "model.safetensors"
+        paths = [whole] if whole.is_file() else sorted(folder.glob("model-*.safetensors"))
+        if not paths:
+            return ""
+        with ExitStack() as opened:
+            found = weights_hash(*(opened.enter_context(path.open("rb")) for path in paths))
+        return "" if found == self.about["weights_sha256"] else f"from other weights than {paths[0]}"
+
+    def _other_config(self, folder: Path) -> str:
+        """From what else than the folder's config; nothing where that says the same, or it has none."""
+        if "config" not in self.about or not (folder / CONFIG).is_file():  # an earlier version kept no config
+            return ""
+        written = read_config(folder)
+        for name, value in self.about["config"].items():
+            found = written.get(name, self.about["defaults"][name])
+            if found != value:
+                return f"with {name} {value!r:.200} and not {found!r:.200}, as {folder / CONFIG} says"
+        return ""
 
     @property
     def labels(self) -> list[str]:

@@ -24,7 +24,7 @@ from small_models import (
 from small_repositories import Saved
 from torch import Tensor, nn
 
-from modeling_dsa import DSAForNLI, DSAForSequenceClassification, DSAPreTrainedModel
+from modeling_dsa import DSAConfig, DSAForNLI, DSAForSequenceClassification, DSAPreTrainedModel
 from modeling_dsa.cli.main import main
 from modeling_dsa.encoders_dsa import ENCODERS, NoEncoder
 from modeling_dsa.onnx import quantization
@@ -167,7 +167,8 @@ def test_a_file_says_what_it_is_and_not_where_it_was_made(exported: Saved) -> No
         about = json.loads(entry.value)
         with (exported.folder / "model.safetensors").open("rb") as weights:
             assert about.pop("weights_sha256") == weights_hash(weights)
-        assert about.pop("vocab_size") == exported.model.config.vocab_size
+        assert about.pop("vocab_size") == about.pop("config")["vocab_size"] == exported.model.config.vocab_size
+        assert about.pop("defaults")["vocab_size"] == DSAConfig().vocab_size
         assert about == {"name": "nli", "labels": ["entailment", "neutral", "contradiction"], "scores": "softmax"}
         for folder in (Path(__file__).parents[3], Path(torch.__file__).parents[1], file.parent):
             assert str(folder).encode() not in file.read_bytes()

@@ -146,6 +146,30 @@ def test_the_file_of_an_earlier_training_is_refused(exported: Saved, tmp_path: P
 
 
 @pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (
+            {"id2label": {"0": "yes", "1": "maybe", "2": "no"}},
+            "with id2label {'0': 'entailment', .* and not {'0': 'yes'",
+        ),
+        ({"routing_iterations": 4}, "with routing_iterations 2 and not 4, as .*config.json says: make it again by"),
+        ({"embedding_size": None}, "with embedding_size .* and not 300"),  # None: its line is taken out
+    ],
+)
+def test_the_file_of_an_earlier_config_is_refused(
+    change: dict[str, Any], told: str, exported: Saved, tmp_path: Path
+) -> None:
+    folder = tmp_path / "model"
+    shutil.copytree(exported.folder, folder)
+    OnnxModel.from_pretrained(folder)
+    config = json.loads((folder / "config.json").read_text("utf-8")) | change
+    written = {name: value for name, value in config.items() if value is not None}
+    (folder / "config.json").write_text(json.dumps(written), encoding="utf-8")
+    with pytest.raises(ValueError, match=told):
+        OnnxModel.from_pretrained(folder)
+
+
+@pytest.mark.parametrize(
     ("call", "error"),
     [
         (lambda model: model.encode(["a", 5]), "The sentence at index 1 is 5, which is no string."),
