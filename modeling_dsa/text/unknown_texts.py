@@ -9,7 +9,9 @@ from modeling_dsa.batching_dsa import Integers, Text, TextTokenizer
 
 
 def unknown_texts(tokenizer: PreTrainedTokenizerBase, texts: Sequence[Text]) -> list[int]:
-    """Which texts hold no known word, or of which pairs a text holds none. A text without any token is one of them.
+    """Which texts hold no known word, or of which pairs a text holds none.
+
+    A text without any token is one of them, and one of separators alone, which no model reads.
 
     Args:
         tokenizer: A model's, one of the `tokenizers` library.
@@ -21,7 +23,7 @@ def unknown_texts(tokenizer: PreTrainedTokenizerBase, texts: Sequence[Text]) -> 
     parts = [text if isinstance(text, tuple) else (text,) for text in texts]
     flat = [part for pair in parts for part in pair]
     ids, _, lengths = TextTokenizer(tokenizer.backend_tokenizer).tokens(flat, add_special_tokens=False)
-    unknown = without_known_tokens(ids, lengths, tokenizer.unk_token_id)  # (parts,)
+    unknown = without_known_tokens(ids, lengths, tokenizer)  # (parts,)
     text_of = np.repeat(np.arange(len(parts)), [len(pair) for pair in parts])  # (parts,)
     return [int(index) for index in np.unique(text_of[unknown])]
 
@@ -37,17 +39,18 @@ def told_unknown(source: str, texts: Sequence[Text], unknown: Sequence[int]) -> 
     return f"{source} knows no word of {len(unknown):,} of {len(texts):,} texts, such as {texts[unknown[0]]!r:.80}"
 
 
-def without_known_tokens(ids: Integers, lengths: Integers, unknown_id: int | None) -> Integers:
-    """Which texts hold no known token.
+def without_known_tokens(ids: Integers, lengths: Integers, tokenizer: PreTrainedTokenizerBase) -> Integers:
+    """Which texts hold no token that is known and read.
 
     Args:
         ids: Of all texts, one after another. (tokens,)
         lengths: How many each text has. (texts,)
-        unknown_id: What stands for a token that is not known; None where all are.
+        tokenizer: What they are of.
 
     Returns:
         Truth values. (texts,)
     """
     owners = np.repeat(np.arange(len(lengths)), lengths)  # (tokens,)
-    found: Integers = np.bincount(owners[ids != unknown_id], minlength=len(lengths)) == 0  # (texts,)
+    said = ~np.isin(ids, [id for id in (tokenizer.unk_token_id, tokenizer.sep_token_id) if id is not None])  # (tokens,)
+    found: Integers = np.bincount(owners[said], minlength=len(lengths)) == 0  # (texts,)
     return found

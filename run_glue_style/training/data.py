@@ -162,7 +162,7 @@ def tokenize_data(
     columns, indices = task.text_columns, data.texts.indices
     ids, lengths = tokenize_once(tokenizer, data.texts.texts, token_cache(), show_progress)
     if start is not None:
-        _tell_unknown(start, data.texts.texts, without_known_tokens(ids, lengths, tokenizer.unk_token_id))
+        _tell_unknown(start, data.texts.texts, without_known_tokens(ids, lengths, tokenizer))
     texts = TokenizedTexts(tokenizer, ids, lengths, len(columns), max_tokens)
     splits = {
         name: TokenizedExamples(

@@ -177,9 +177,10 @@ def test_a_table_is_written_whole(
 
 
 def test_texts_of_unknown_words_are_told(models: Path, predict: Predict, caplog: pytest.LogCaptureFixture) -> None:
-    assert len(predict("nli", "a man", "一二")) == 1
-    (message,) = caplog.messages
-    assert "nli knows no word of 1 of 1 texts, such as ('a man', '一二'): its answers to them say nothing" in message
+    for text in ("一二", "[SEP]"):  # no model reads a separator
+        assert len(predict("nli", "a man", text)) == 1
+        told = f"nli knows no word of 1 of 1 texts, such as ('a man', '{text}'): its answers to them say nothing"
+        assert told in caplog.messages[-1]
 
 
 def test_mistakes_are_one_sentence_and_leave_nothing(
