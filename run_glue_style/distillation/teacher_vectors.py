@@ -17,6 +17,7 @@ from modeling_dsa.files.replacing import replaced_file
 
 _NUMBERS = re.compile(r"(\d+)")
 _SAMPLE = 100_000  # vectors from which the principal components are taken
+_CHECKED_AT_ONCE = 10_000  # vectors
 
 
 class TeacherVectors:
@@ -32,11 +33,12 @@ class TeacherVectors:
 
         Args:
             paths: `.npy` files, in their order, of one array each. (rows, width)
-            sha256: Hash of what made them; default: the hash of their contents, which are read for it.
+            sha256: Hash of what made them; default: the hash of their contents, which are read for it and checked.
 
         Raises:
             FileNotFoundError: One is missing.
-            ValueError: One is broken, holds no vectors, or vectors of another width than the others.
+            ValueError: One is broken, holds no vectors, or vectors of another width than the others; or a vector is not
+                finite where no hash says what made it.
         """
         self._paths, self._shards = paths, [_open(path) for path in paths]
         self.width = self._shards[0].shape[1]
@@ -47,6 +49,9 @@ class TeacherVectors:
                     "those of one teacher."
                 )
         self._ends = np.cumsum([len(shard) for shard in self._shards])
+        if sha256 is None:
+            for start in range(0, len(self), _CHECKED_AT_ONCE):
+                self.take(np.arange(start, min(start + _CHECKED_AT_ONCE, len(self))))
         self.sha256 = sha256 or _hash(paths)
 
     def __len__(self) -> int:
