@@ -92,11 +92,17 @@ class ColumnEncoder:
             The same, and the vectors: an array (rows, m * d_o), or a column of lists.
 
         Raises:
-            ValueError: There is no such column, or already one of that name; it is a row and no batch; a value is no
-                string; a vector is not finite in `dtype`; or this worker finds another model under the name.
+            ValueError: They are something else; there is no such column, or already one of that name; it is a row and
+                no batch; a value is no string; a vector is not finite in `dtype`; or this worker finds another model
+                under the name.
         """
         if isinstance(rows, Mapping):
             return {**rows, self.vector_column: self._encode(list(rows), rows.get(self.text_column, ()))}
+        if not hasattr(rows, "schema") or not hasattr(rows, "append_column"):
+            raise ValueError(
+                f"Rows come by column in a mapping or as a pyarrow.Table, got {type(rows).__name__}: give a data set "
+                "with_format(None) or 'arrow'."
+            )
         return self._with_vectors(rows)
 
     def record_batches(self, batches: "Iterator[RecordBatch]") -> "Iterator[RecordBatch]":

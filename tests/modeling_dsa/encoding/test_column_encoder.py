@@ -84,6 +84,8 @@ def test_a_mistake_stops_the_worker(model: Path, tmp_path: Path) -> None:
         encode({"text": ["a"], "vector": [1]})
     with pytest.raises(ValueError, match=r"'text' holds one text, .* give map\(\.\.\., batched=True\)"):
         encode({"text": "a man"})
+    with pytest.raises(ValueError, match=r"as a pyarrow\.Table, got DataFrame: give a data set with_format\(None\)"):
+        encode(pandas.DataFrame({"text": ["a"]}))
     with pytest.raises(ValueError, match="index 0 is 1, which is no string"):
         encode({"text": [1]})
     shutil.rmtree(folder)
