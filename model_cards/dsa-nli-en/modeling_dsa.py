@@ -384,7 +384,8 @@ class DSAModel(DSAPreTrainedModel):
                 (batch, tokens)
             token_type_ids: 1 for the tokens of a pair's second sentence. Read where `config.sentences_per_example` is
                 2; an example without a 1 is split at its first separator. (batch, tokens)
-            inputs_embeds: Word vectors in place of `input_ids`. (batch, tokens, d_0)
+            inputs_embeds: Word vectors in place of `input_ids`. They do not tell separators, which need a 0 in the
+                mask, nor where a pair's second sentence begins, which `token_type_ids` must say. (batch, tokens, d_0)
             labels: Classes. In training the posterior of variational attention sees them, and reinforced self-attention
                 draws what it chooses where they are given; nothing else reads them. (batch,)
             output_attentions: Also return the attention weights.

@@ -15,7 +15,7 @@ _SENTENCE_TRANSFORMERS: dict[str, Any] = {
     "modules.json": [{"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"}],
     "sentence_bert_config.json": {
         "transformer_task": "feature-extraction",
-        "modality_config": {"text": {"method": "forward", "method_output_name": "pooler_output"}},
+        "modality_config": {"text": {"method": "sentence_vectors", "method_output_name": None}},
         "module_output_name": "sentence_embedding",
     },
     "config_sentence_transformers.json": {"model_type": "SentenceTransformer", "similarity_fn_name": "cosine"},

@@ -28,6 +28,12 @@ def test_its_readers_agree_and_compute_in_float32(name: str) -> None:
     np.testing.assert_allclose(vectors, SentenceTransformer(folder, device="cpu").encode(TEXTS), atol=2e-5)
 
 
+def test_a_separator_splits_no_text_of_a_model_of_pairs_for_sentence_transformers_either() -> None:
+    folder, text = str(CARDS / "dsa-snli"), "A man [SEP] is asleep."
+    found = SentenceTransformer(folder, device="cpu", trust_remote_code=True).encode(text)
+    np.testing.assert_allclose(found, SentenceEncoder.from_pretrained(folder).encode(text), atol=2e-5)
+
+
 @pytest.mark.parametrize("name", ENCODERS)
 def test_like_meanings_have_like_vectors(name: str) -> None:
     vectors = SentenceEncoder.from_pretrained(str(CARDS / name)).encode(TEXTS, normalize=True)
