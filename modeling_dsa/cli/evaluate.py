@@ -105,7 +105,7 @@ def run(arguments: argparse.Namespace) -> int:
         from modeling_dsa.evaluation import card, models, probes, report, similarity
     from modeling_dsa.files.card_sections import CARD, read_card, save_card
     from modeling_dsa.files.environment import environment
-    from modeling_dsa.files.hashing import require_weights, weight_file_hashes
+    from modeling_dsa.files.hashing import model_file_hashes, require_model
 
     folder: Path = arguments.output
     refuse_file(folder, "--output")  # told before the work, and nothing is written before there are figures
@@ -120,14 +120,14 @@ def run(arguments: argparse.Namespace) -> int:
     ]
     for _, files in labelled:
         probes.check_files(files)
-    weights = weight_file_hashes(arguments.model)
+    files = model_file_hashes(arguments.model)
     model = models.open_model(arguments.model)
     classification = _classification(model, arguments)  # first, for its files have not been read yet
     results = [*_similarity(model, pairs), *_probes(model, labelled), *classification]
-    require_weights(arguments.model, weights)
+    require_model(arguments.model, files)
     evaluation = report.Evaluation(
         without_folders(arguments.model),
-        weights,
+        files,
         model.library,
         command_without_folders(arguments.command),
         environment(),

@@ -7,17 +7,16 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-from .encoder import SentenceEncoder
+from modeling_dsa.files.hashing import ORIGIN, tokenizer_hash
 
-# Fields of a config that say where it comes from, and not what the model computes.
-_ORIGIN = ("_name_or_path", "auto_map", "custom_pipelines", "fold_embeddings", "transformers_version")
+from .encoder import SentenceEncoder
 
 
 def model_hash(encoder: SentenceEncoder) -> str:
     """SHA-256 of the config, the tokenizer and the weights of a model, in hexadecimal digits."""
-    config = {name: value for name, value in encoder.model.config.to_dict().items() if name not in _ORIGIN}
+    config = {name: value for name, value in encoder.model.config.to_dict().items() if name not in ORIGIN}
     digest = hashlib.sha256(json.dumps(config, sort_keys=True, default=str).encode())
-    digest.update(encoder.tokenizer.backend_tokenizer.to_str().encode())
+    digest.update(tokenizer_hash(encoder.tokenizer.backend_tokenizer.to_str()).encode())
     hash_state(digest, encoder.model.state_dict())
     return digest.hexdigest()
 

@@ -65,7 +65,7 @@ class Evaluation:
 
     Attributes:
         model: Folder or Hub id, without what tells of a machine.
-        weights: SHA-256 of each file of weights, where the model is a folder.
+        files: SHA-256 of weights, config and tokenizer, where the model is a folder.
         library: What computed the vectors.
         command: That gave this, likewise.
         environment: Versions and hardware.
@@ -73,7 +73,7 @@ class Evaluation:
     """
 
     model: str
-    weights: dict[str, str]
+    files: dict[str, str]
     library: str
     command: str
     environment: dict[str, Any]

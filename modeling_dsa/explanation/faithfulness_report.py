@@ -29,7 +29,7 @@ class FaithfulnessReport:
 
     Attributes:
         model: Folder or Hub id.
-        weights: SHA-256 of each file of weights, where the model is a folder.
+        files: SHA-256 of weights, config and tokenizer, where the model is a folder.
         data: The name and SHA-256 of the file of the examples.
         command: That gave this.
         environment: Versions and hardware.
@@ -41,7 +41,7 @@ class FaithfulnessReport:
     """
 
     model: str
-    weights: dict[str, str]
+    files: dict[str, str]
     data: dict[str, str]
     command: str
     environment: dict[str, Any]

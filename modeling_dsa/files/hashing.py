@@ -1,10 +1,16 @@
 """What a file holds, as one number that tells it from all others."""
 
 import hashlib
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from .model_folder import CONFIG
 from .remote_paths import AnyPath
+
+# Fields of a config that say where it comes from, and not what its model computes.
+ORIGIN = ("_name_or_path", "auto_map", "custom_pipelines", "fold_embeddings", "transformers_version")
+_OF_THE_LAST_CALL = ("padding", "truncation")  # of a tokenizer, which keeps what it was asked for
 
 
 def file_hash(path: AnyPath) -> str:
@@ -43,15 +49,41 @@ def weight_file_hashes(model: str) -> dict[str, str]:
     return {path.name: file_hash(path) for path in sorted(Path(model).glob("*.safetensors"))}
 
 
-def require_weights(model: str, hashes: Mapping[str, str]) -> None:
-    """Refuse weights that have changed since they were loaded.
+def tokenizer_hash(content: str | bytes) -> str:
+    """SHA-256 of what the content of a tokenizer.json makes of texts."""
+    return _hash_without(_OF_THE_LAST_CALL, content)
+
+
+def model_file_hashes(model: str) -> dict[str, str]:
+    """SHA-256 of what a model's folder computes: files of weights, config and tokenizer; of a Hub id there is none.
+
+    Of the config and the tokenizer it is a hash of what they say, however it is written.
+    """
+    hashes = weight_file_hashes(model)
+    for name, left_out in ((CONFIG, ORIGIN), ("tokenizer.json", _OF_THE_LAST_CALL)):
+        if (path := Path(model) / name).is_file():
+            hashes[name] = _hash_without(left_out, path.read_bytes())
+    return hashes
+
+
+def _hash_without(names: Sequence[str], content: str | bytes) -> str:
+    """SHA-256 of JSON without some entries; of anything else, which who loads it refuses, as it is."""
+    try:
+        kept = {name: value for name, value in json.loads(content).items() if name not in names}
+    except (ValueError, RecursionError, AttributeError):
+        return hashlib.sha256(content.encode() if isinstance(content, str) else content).hexdigest()
+    return hashlib.sha256(json.dumps(kept, sort_keys=True).encode()).hexdigest()
+
+
+def require_model(model: str, hashes: Mapping[str, str]) -> None:
+    """Refuse a model that has changed since it was loaded.
 
     Args:
         model: A folder; of a Hub id nothing is said.
-        hashes: What `weight_file_hashes` gave before.
+        hashes: What `model_file_hashes` gave before.
 
     Raises:
-        ValueError: They have.
+        ValueError: It has.
     """
-    if weight_file_hashes(model) != hashes:
-        raise ValueError(f"The weights in {model} changed while they were measured: do it again.")
+    if model_file_hashes(model) != hashes:
+        raise ValueError(f"The model in {model} changed while it was measured: do it again.")

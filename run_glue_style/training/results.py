@@ -19,11 +19,23 @@ from modeling_dsa.files.unpacking import GzipReader
 
 from .recipe import TrainingRecipe
 
-# What is equal in runs that differ in nothing but the seed; the first records have neither of the starts.
+# What is equal in runs that differ in nothing but the seed.
 IDENTITY = (
-    *("setting", "recipe_name", "model", "start", "start_weights", "recipe", "mixed_precision", "processes", "vectors"),
-    *("vocabulary", "data", "class_shares", "examples_of_files", "class_points", "losses", "teacher", "similarity"),
+    *("setting", "recipe_name", "model", "start", "start_weights", "tokenizer_sha256", "recipe", "mixed_precision"),
+    *(
+        "processes",
+        "vectors",
+        "vocabulary",
+        "data",
+        "class_shares",
+        "examples_of_files",
+        "class_points",
+        "losses",
+        "teacher",
+        "similarity",
+    ),
 )
+_OF_LATER_RECORDS = ("start_weights", "tokenizer_sha256")
 _OF_EVERY_RUN = (
     *("setting", "seed", "metrics", "trained_parameters", "train_seconds", "steps", "recipe", "recipe_name", "model"),
     *("data", "source", "vectors", "command", "processes"),
@@ -130,7 +142,7 @@ def check_seeds(name: str, runs: Sequence[Mapping[str, Any]]) -> None:
 
 def _agree(what: str, run: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     """Whether two runs are alike in a part of their identity, of which an older record may say less."""
-    if what == "start_weights" and None in (run.get(what), other.get(what)):
+    if what in _OF_LATER_RECORDS and None in (run.get(what), other.get(what)):
         return True
     if what == "recipe":  # an option that came later has its default
         defaults = asdict(TrainingRecipe())

@@ -163,7 +163,7 @@ def _train_and_evaluate(
     hub = HubRun(run) if run.push_to_hub and is_main else None
     prepared = prepare(accelerator)
     model = prepared.model
-    identity = run_identity(model_arguments, recipe, run, model, prepared.identity, accelerator)
+    identity = run_identity(model_arguments, recipe, run, model, prepared.tokenizer, prepared.identity, accelerator)
     _open_folder(output_dir, run, accelerator)
     trainer = Trainer(
         accelerator=accelerator,

@@ -10,10 +10,10 @@ from typing import Any, cast
 from accelerate import Accelerator
 from safetensors.torch import save
 from torch import Tensor
-from transformers import PreTrainedModel
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from modeling_dsa.files.environment import environment
-from modeling_dsa.files.hashing import weight_file_hashes
+from modeling_dsa.files.hashing import tokenizer_hash, weight_file_hashes
 
 from .objective import Metrics
 from .progress import Progress
@@ -27,6 +27,7 @@ def run_identity(
     recipe: TrainingRecipe,
     run: RunArguments,
     model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
     of_task: Mapping[str, Any],
     accelerator: Accelerator,
 ) -> dict[str, Any]:
@@ -36,6 +37,7 @@ def run_identity(
         "model": {key: value for key, value in model.config.to_dict().items() if key != "transformers_version"},
         "start": start or FRESH,
         **({} if start is None else {"start_weights": weight_file_hashes(start)}),
+        "tokenizer_sha256": tokenizer_hash(tokenizer.backend_tokenizer.to_str()),
         "word_table_sha256": hashlib.sha256(save({"": table.data})).hexdigest(),
         "recipe": asdict(recipe),
         "seed": run.seed,

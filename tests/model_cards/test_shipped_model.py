@@ -13,7 +13,7 @@ from transformers import AutoModelForSequenceClassification, AutoTokenizer, pipe
 
 import modeling_dsa
 from modeling_dsa.explanation.explain import explain
-from modeling_dsa.files.hashing import weight_file_hashes
+from modeling_dsa.files.hashing import model_file_hashes
 from modeling_dsa.repository_dsa import write_repository_files
 from modeling_dsa.shipped.settings import setting_folder
 from run_glue_style.reporting.model_card import write_card
@@ -92,7 +92,7 @@ def test_its_card_is_what_the_command_writes_with_what_was_measured_since(folder
     found = [path for path in folder.glob("*.json") if path.stem in ("evaluation", "faithfulness")]
     assert found
     for measured in found:
-        assert json.loads(measured.read_text("utf-8"))["weights"] == weight_file_hashes(str(folder))
+        assert json.loads(measured.read_text("utf-8"))["files"] == model_file_hashes(str(folder))
         assert measured.with_suffix(".png").is_file()
 
 

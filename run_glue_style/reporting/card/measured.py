@@ -11,7 +11,7 @@ from huggingface_hub import ModelCard
 from modeling_dsa.evaluation import report as evaluation_report
 from modeling_dsa.evaluation.card import update_card
 from modeling_dsa.explanation import faithfulness_report
-from modeling_dsa.files.hashing import weight_file_hashes
+from modeling_dsa.files.hashing import model_file_hashes
 
 logger = logging.getLogger(__name__)
 
@@ -19,7 +19,7 @@ logger = logging.getLogger(__name__)
 def put_measured(card: ModelCard, folder: Path) -> None:
     """Put in the sections of `dsa evaluate --card` and `dsa explain --faithfulness --card`, where the folder has them.
 
-    Figures of other weights than the folder's are left out with a warning.
+    Figures of another model than the folder's are left out with a warning.
 
     Args:
         card: The folder's.
@@ -45,9 +45,9 @@ def put_measured(card: ModelCard, folder: Path) -> None:
             continue
         try:
             content = json.loads(path.read_text(encoding="utf-8"))
-            if content["weights"] == weight_file_hashes(str(folder)):
+            if content["files"] == model_file_hashes(str(folder)):
                 put(content)
             else:
-                logger.warning(f"{path} is of other weights than those beside it: the card leaves its figures out.")
+                logger.warning(f"{path} is of another model than the one beside it: the card leaves its figures out.")
         except (ValueError, TypeError, KeyError) as error:
             raise ValueError(f"{path} is broken ({error}): make it again, or take it out of the folder.") from error

@@ -78,7 +78,7 @@ def test_figures_are_those_of_other_libraries(folder: Path, tmp_path: Path, caps
     # Elsewhere this machine's folders mean nothing.
     assert content["command"] == "dsa evaluate nli --similarity scores.tsv --labelled nli.jsonl --output new"
     assert content["model"] == "nli"
-    assert list(content["weights"]) == ["model.safetensors"]
+    assert list(content["files"]) == ["model.safetensors", "config.json", "tokenizer.json"]
     assert (tmp_path / "new" / "evaluation.png").read_bytes().startswith(b"\x89PNG")
 
 
@@ -113,7 +113,7 @@ def test_weights_that_change_meanwhile_are_not_those_that_were_measured(
 
     monkeypatch.setattr(models, "open_model", open_and_train)
     assert evaluate(model, "--similarity", folder / "scores.tsv", "--output", tmp_path / "new") == 2
-    assert "changed while they were measured: do it again." in caplog.messages[-1]
+    assert "changed while it was measured: do it again." in caplog.messages[-1]
     assert not (tmp_path / "new").exists()
 
 

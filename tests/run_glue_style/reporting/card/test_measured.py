@@ -1,7 +1,8 @@
-"""What was measured of other weights, or is broken, does not get into a card."""
+"""What was measured of another model, or is broken, does not get into a card."""
 
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import cast
 
@@ -17,16 +18,32 @@ def card() -> ModelCard:
     return ModelCard("---\nlibrary_name: transformers\n---\nThe text.\n")
 
 
-def test_figures_of_other_weights_are_left_out(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    shutil.copyfile(SHIPPED / "faithfulness.json", tmp_path / "faithfulness.json")
-    (tmp_path / "model.safetensors").write_bytes(b"retrained")
+def retrain(folder: Path) -> None:
+    (folder / "model.safetensors").write_bytes(b"retrained")
+
+
+def read_one_token(folder: Path) -> None:
+    config = json.loads((folder / "config.json").read_text("utf-8"))
+    (folder / "config.json").write_text(json.dumps(config | {"max_sentence_tokens": 1}), encoding="utf-8")
+
+
+@pytest.mark.parametrize("change", [retrain, read_one_token])
+def test_figures_of_another_model_are_left_out(
+    change: Callable[[Path], None], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = shutil.copytree(SHIPPED, tmp_path / "model")
+    (folder / "evaluation.json").unlink()
+    measured = card()
+    put_measured(measured, folder)
+    assert str(measured) != str(card())
+    change(folder)
     unchanged = card()
-    put_measured(unchanged, tmp_path)
+    put_measured(unchanged, folder)
     assert str(unchanged) == str(card())
-    assert "faithfulness.json is of other weights than those beside it" in caplog.text
+    assert "faithfulness.json is of another model than the one beside it" in caplog.text
 
 
-@pytest.mark.parametrize("content", ["{", "[]", '{"weights": {}, "results": [{}]}', "{}"])
+@pytest.mark.parametrize("content", ["{", "[]", '{"files": {}, "results": [{}]}', "{}"])
 def test_a_broken_file_gets_one_sentence(content: str, tmp_path: Path) -> None:
     (tmp_path / "evaluation.json").write_text(content, encoding="utf-8")
     with pytest.raises(ValueError, match=r"evaluation\.json is broken \(.*\): make it again, or take it out"):
@@ -35,7 +52,7 @@ def test_a_broken_file_gets_one_sentence(content: str, tmp_path: Path) -> None:
 
 def test_the_evaluation_goes_into_text_and_metadata(tmp_path: Path) -> None:
     content = json.loads((SHIPPED.parent / "dsa-mini-en" / "evaluation.json").read_text("utf-8"))
-    (tmp_path / "evaluation.json").write_text(json.dumps(content | {"weights": {}}), encoding="utf-8")
+    (tmp_path / "evaluation.json").write_text(json.dumps(content | {"files": {}}), encoding="utf-8")
     written = card()
     put_measured(written, tmp_path)
     assert "## Evaluation by `dsa evaluate`" in written.text
