@@ -34,6 +34,17 @@ def test_a_separator_splits_no_text_of_a_model_of_pairs_for_sentence_transformer
     np.testing.assert_allclose(found, SentenceEncoder.from_pretrained(folder).encode(text), atol=2e-5)
 
 
+def test_a_prompt_that_sentence_transformers_keeps_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    folder, prompts = str(CARDS / "dsa-mini-en"), {"query": "query: "}
+    model = SentenceTransformer(
+        folder, device="cpu", trust_remote_code=True, prompts=prompts, default_prompt_name="query"
+    )
+    model.save(str(tmp_path / "model"))
+    encoder = SentenceEncoder.from_pretrained(tmp_path / "model")
+    assert "sentence-transformers puts 'query: ' before each text, and this encoder does not" in caplog.messages[-1]
+    np.testing.assert_allclose(model.encode("a man"), encoder.encode("query: a man"), atol=2e-5)
+
+
 @pytest.mark.parametrize("name", ENCODERS)
 def test_like_meanings_have_like_vectors(name: str) -> None:
     vectors = SentenceEncoder.from_pretrained(str(CARDS / name)).encode(TEXTS, normalize=True)
