@@ -4,6 +4,7 @@ import os
 import runpy
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import datasets
 import pytest
@@ -76,3 +77,19 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Saved:
             saved = save_system(shared, "nli", **sizes, attention_head_size=24)
             export_onnx(saved.folder, folder / "onnx", quantize=True)
     return Saved(folder, DSAForNLI.from_pretrained(folder))
+
+
+@pytest.fixture
+def drawn(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Matplotlib's figures that were saved."""
+    from matplotlib.figure import Figure
+
+    figures: list[Any] = []
+    save = Figure.savefig
+
+    def savefig(figure: Any, *arguments: Any, **options: Any) -> None:
+        figures.append(figure)
+        save(figure, *arguments, **options)
+
+    monkeypatch.setattr(Figure, "savefig", savefig)
+    return figures

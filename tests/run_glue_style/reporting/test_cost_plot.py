@@ -11,33 +11,24 @@ from run_glue_style.reporting.cost_plot import draw_costs, main, read_epochs
 from run_glue_style.reporting.published import read_published
 
 
-def test_every_row_of_the_paper_and_every_run_has_its_mark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    figures: list[Figure] = []
-    save = Figure.savefig
-
-    def savefig(figure: Figure, *arguments: object, **options: object) -> None:
-        figures.append(figure)
-        save(figure, *arguments, **options)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(Figure, "savefig", savefig)
+def test_every_row_of_the_paper_and_every_run_has_its_mark(tmp_path: Path, drawn: list[Figure]) -> None:
     runs = {"dsa-single-snli": [results("dsa-single-snli", seed, share) for seed, share in enumerate((0.61, 0.63))]}
     (tmp_path / "epochs.json").write_text('{"results": [{"setting": "dsa-single-snli", "seconds": 1187.2}]}')
     draw_costs(read_published("snli"), runs, tmp_path / "costs", read_epochs(tmp_path / "epochs.json"))
     marks = [
-        {line.get_label(): np.asarray(line.get_xydata()).tolist()[0] for line in panel.lines}
-        for panel in figures[0].axes
+        {line.get_label(): np.asarray(line.get_xydata()).tolist()[0] for line in panel.lines} for panel in drawn[0].axes
     ]
     assert len(marks[0]) == 9  # rows of Table 1
     assert marks[0]["600D Single DSA"] == [2.1, 86.8]
     assert marks[1]["2400D Multiple DSA"] == [198, 87.4]
     assert "600D Gumbel TreeLSTM" not in marks[1]  # no time is published
-    (ours,) = figures[0].axes[2].containers  # with whiskers, which the published figures do not have
+    (ours,) = drawn[0].axes[2].containers  # with whiskers, which the published figures do not have
     assert ours.get_label() == "dsa-single-snli"
     assert ours[0].get_xydata().tolist()[0] == pytest.approx([2.078703, 61])
-    (timed,) = figures[0].axes[3].containers
+    (timed,) = drawn[0].axes[3].containers
     assert timed[0].get_xydata().tolist()[0] == pytest.approx([1187.2, 61])
-    assert not figures[0].axes[0].containers
-    (theirs,) = (line for line in figures[0].axes[0].lines if line.get_label() == "600D Single DSA")
+    assert not drawn[0].axes[0].containers
+    (theirs,) = (line for line in drawn[0].axes[0].lines if line.get_label() == "600D Single DSA")
     assert (theirs.get_marker(), theirs.get_color()) == (ours[0].get_marker(), ours[0].get_color())
     assert b"<svg" in (tmp_path / "costs.svg").read_bytes()
 

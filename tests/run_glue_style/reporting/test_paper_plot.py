@@ -12,20 +12,6 @@ from run_glue_style.reporting.paper_plot import draw_comparison
 from run_glue_style.reporting.published import read_published
 
 
-@pytest.fixture
-def drawn(monkeypatch: pytest.MonkeyPatch) -> list[Figure]:
-    """Figures that were saved."""
-    figures: list[Figure] = []
-    save = Figure.savefig
-
-    def savefig(figure: Figure, *arguments: object, **options: object) -> None:
-        figures.append(figure)
-        save(figure, *arguments, **options)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(Figure, "savefig", savefig)
-    return figures
-
-
 def draw(path: Path, name: str, runs: dict[str, list[float]]) -> None:
     ours = {key: [results(key, seed, share) for seed, share in enumerate(shares)] for key, shares in runs.items()}
     draw_comparison(Comparison(read_published(name), ours, quick=False), path)
