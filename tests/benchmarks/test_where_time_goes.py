@@ -7,10 +7,8 @@ from lib.shipped import SHIPPED_ENCODERS
 
 
 @pytest.mark.slow
-def test_a_sentence_takes_longer_than_its_session(tmp_path: Path) -> None:
+def test_every_part_of_a_sentence_has_its_time(tmp_path: Path) -> None:
     record = run_quick(where_time_goes.main, tmp_path / "results" / "time.json")
     found = {result["name"]: result for result in record.results}
     for name in SHIPPED_ENCODERS:
-        of_one = found[name]
-        assert min(of_one["tokeniser"], of_one["session"], of_one["tokenised_per_second"]) > 0
-        assert of_one["whole"] > of_one["session"]
+        assert min(found[name][part] for part in ("tokeniser", "session", "whole", "tokenised_per_second")) > 0
