@@ -213,11 +213,11 @@ def test_every_setting_that_learns_from_no_classes_can_be_distilled_by_the_recip
 
 
 @contextmanager
-def a_stop(kind: type[torch.nn.Module], is_time: Callable[[Any], bool]) -> Iterator[None]:
+def a_stop(kind: type[torch.nn.Module], is_time: Callable[[torch.nn.Module, Any], bool]) -> Iterator[None]:
     """A SIGTERM in the batches of a model of that class at which it is time."""
 
     def hook(module: torch.nn.Module, inputs: Any) -> None:
-        if isinstance(module, kind) and is_time(inputs):
+        if isinstance(module, kind) and is_time(module, inputs):
             os.kill(os.getpid(), signal.SIGTERM)
 
     before = signal.signal(signal.SIGTERM, signal.SIG_IGN)  # what the run does not handle ends no tests
@@ -235,15 +235,15 @@ def test_a_stop_in_the_cache_or_in_training_costs_no_work_and_no_bit(options: di
     own = options | {"texts": tmp_path / "more.txt", "cache_dir": tmp_path / "cache"}
     own |= {"max_train_steps": 10, "checkpointing_steps": 5}
     output = {"output_dir": tmp_path / "stopped"}
-    with a_stop(Transformer, lambda inputs: len(inputs[0]["input_ids"]) > 1):  # the teacher's words
+    with a_stop(Transformer, lambda _, inputs: len(inputs[0]["input_ids"]) > 1):  # the teacher's words
         assert run_distillation(own | output) == 130
     assert not (tmp_path / "cache").exists()
-    with a_stop(Transformer, lambda _: any((tmp_path / "cache").glob("*/part-*"))):  # its sentences
+    with a_stop(Transformer, lambda *_: any((tmp_path / "cache").glob("*/part-*"))):  # its sentences
         assert run_distillation(own | output) == 130
     (part,) = (tmp_path / "cache").glob("*/*.npy")
     assert len(np.load(part)) == teacher_cache.PART_ROWS
     batches = itertools.count(1)
-    with a_stop(DSAModel, lambda _: next(batches) == 7):  # the student
+    with a_stop(DSAModel, lambda model, _: model.training and next(batches) == 7):  # the student
         assert run_distillation(own | output) == 130
     assert (tmp_path / "stopped" / "checkpoints" / "step-7").is_dir()
     shards = shard_times(own)
