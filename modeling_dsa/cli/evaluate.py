@@ -120,14 +120,14 @@ def run(arguments: argparse.Namespace) -> int:
     ]
     for _, files in labelled:
         probes.check_files(files)
-    files = model_file_hashes(arguments.model)
+    hashes = model_file_hashes(arguments.model)
     model = models.open_model(arguments.model)
     classification = _classification(model, arguments)  # first, for its files have not been read yet
     results = [*_similarity(model, pairs), *_probes(model, labelled), *classification]
-    require_model(arguments.model, files)
+    require_model(arguments.model, hashes)
     evaluation = report.Evaluation(
         without_folders(arguments.model),
-        files,
+        hashes,
         model.library,
         command_without_folders(arguments.command),
         environment(),

@@ -167,15 +167,15 @@ def _measure_faithfulness(arguments: argparse.Namespace) -> int:
     if arguments.card:
         read_card(folder)  # a mistake is told before the work
     texts = _read_texts(arguments)
-    files = model_file_hashes(arguments.model)
+    hashes = model_file_hashes(arguments.model)
     model, tokenizer = load_model_and_tokenizer(arguments.model)
     check_model(model)
     model.float()  # gradients in half precision say little
     summary = summarize(faithfulness(cast(DSAForSequenceClassification, model), tokenizer, texts))
-    require_model(arguments.model, files)
+    require_model(arguments.model, hashes)
     report = faithfulness_report.FaithfulnessReport(
         without_folders(arguments.model),
-        files,
+        hashes,
         describe_files([arguments.faithfulness])[0],
         command_without_folders(arguments.command),
         environment() | {"captum": version("captum")},

@@ -1,21 +1,20 @@
 """What a sentence encoder computes, as one number that tells it from all others."""
 
 import hashlib
-import json
 from collections.abc import Mapping
 
 import torch
 from torch import Tensor
 
-from modeling_dsa.files.hashing import ORIGIN, tokenizer_hash
+from modeling_dsa.files.hashing import config_hash, tokenizer_hash
 
 from .encoder import SentenceEncoder
 
 
 def model_hash(encoder: SentenceEncoder) -> str:
     """SHA-256 of the config, the tokenizer and the weights of a model, in hexadecimal digits."""
-    config = {name: value for name, value in encoder.model.config.to_dict().items() if name not in ORIGIN}
-    digest = hashlib.sha256(json.dumps(config, sort_keys=True, default=str).encode())
+    config = encoder.model.config.to_json_string(use_diff=False)
+    digest = hashlib.sha256(config_hash(config).encode())
     digest.update(tokenizer_hash(encoder.tokenizer.backend_tokenizer.to_str()).encode())
     hash_state(digest, encoder.model.state_dict())
     return digest.hexdigest()

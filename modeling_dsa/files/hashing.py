@@ -9,7 +9,7 @@ from .model_folder import CONFIG
 from .remote_paths import AnyPath
 
 # Fields of a config that say where it comes from, and not what its model computes.
-ORIGIN = ("_name_or_path", "auto_map", "custom_pipelines", "fold_embeddings", "transformers_version")
+_ORIGIN = ("_name_or_path", "auto_map", "custom_pipelines", "fold_embeddings", "transformers_version")
 _OF_THE_LAST_CALL = ("padding", "truncation")  # of a tokenizer, which keeps what it was asked for
 
 
@@ -49,6 +49,11 @@ def weight_file_hashes(model: str) -> dict[str, str]:
     return {path.name: file_hash(path) for path in sorted(Path(model).glob("*.safetensors"))}
 
 
+def config_hash(content: str | bytes) -> str:
+    """SHA-256 of what the content of a config.json says of a model, wherever it comes from."""
+    return _hash_without(_ORIGIN, content)
+
+
 def tokenizer_hash(content: str | bytes) -> str:
     """SHA-256 of what the content of a tokenizer.json makes of texts."""
     return _hash_without(_OF_THE_LAST_CALL, content)
@@ -60,9 +65,9 @@ def model_file_hashes(model: str) -> dict[str, str]:
     Of the config and the tokenizer it is a hash of what they say, however it is written.
     """
     hashes = weight_file_hashes(model)
-    for name, left_out in ((CONFIG, ORIGIN), ("tokenizer.json", _OF_THE_LAST_CALL)):
+    for name, hash_of in ((CONFIG, config_hash), ("tokenizer.json", tokenizer_hash)):
         if (path := Path(model) / name).is_file():
-            hashes[name] = _hash_without(left_out, path.read_bytes())
+            hashes[name] = hash_of(path.read_bytes())
     return hashes
 
 
