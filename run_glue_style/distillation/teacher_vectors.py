@@ -52,7 +52,8 @@ class TeacherVectors:
         if sha256 is None:
             for start in range(0, len(self), _CHECKED_AT_ONCE):
                 self.take(np.arange(start, min(start + _CHECKED_AT_ONCE, len(self))))
-        self.sha256 = sha256 or _hash(paths)
+            sha256 = _hash(paths)
+        self.sha256 = sha256
 
     def __len__(self) -> int:
         return int(self._ends[-1])
