@@ -20,7 +20,7 @@ from modeling_dsa.files.tables import Table, file_table, name_classes, with_clas
 from modeling_dsa.files.text_files import file_extension
 
 from .labels import Labels
-from .open_quotes import refuse_swallowed_rows
+from .swallowed_rows import refuse_swallowed_rows
 
 logger = logging.getLogger(__name__)
 
