@@ -3,48 +3,58 @@
     python -m run_glue_style.distillation.edited_sentences captions.txt edited.txt --copies 4
 
 Similarity is often asked of sentences that differ in little: a word, its place, a "not". Texts as they are found hold
-few such pairs. A copy has one edit, drawn anew: words are left out, put in place of others, exchanged or negated, it is
-a part of a sentence, or the beginning of one and the end of another. It need not be good English: the teacher's vector
-of it says what it still means. The output has a sentence a line, none twice and none of the input's; distil from
-both files in one.
+few such pairs. A copy has one edit, drawn anew: words are left out, put in place of others, exchanged or negated, it
+has other articles or its halves in the other order, is a part of a sentence, or the beginning of one and the end of
+another. With `--near_words`, an encoder, half of the edits put words in place of those that are near in meaning. A copy
+need not be good English: the teacher's vector of it says what it still means. The output has a sentence a line, none
+twice and none of the input's; distil from both files in one.
 """
 
 import argparse
 import random
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
 from tqdm.auto import tqdm
 
+from modeling_dsa.encoding.encoder import SentenceEncoder
 from modeling_dsa.encoding.sources import open_sentences
 from modeling_dsa.files.command_line import make_parser, whole_number
 from modeling_dsa.files.exit_codes import exit_code_of
 from modeling_dsa.files.replacing import replaced_file
 
+from .near_words import FEWEST_OCCURRENCES, near_words
+
 Words = list[str]
 
 FEWEST = 4  # words of a sentence that is edited
+NEAREST = 11  # of a word, among which another is drawn
+ARTICLES = ("a", "the", "some", "one", "two")
 _CONTENT = re.compile(r"[^\W\d_]{4,}")  # a word of four letters or more mostly says something
 _VERB = re.compile(r"\b(is|are|was|were|has|have|can|will|do|does)\b")
-_ARTICLE = re.compile(r"\b(a|an|the|some)\b", re.IGNORECASE)
+_ARTICLE = re.compile(r"\b(a|an|the|some|one|two)\b", re.IGNORECASE)
+_THERE = re.compile(r"(?:a|an|the|some|one|two) (?P<subject>.+?) (?P<verb>is|are) ", re.IGNORECASE)
+_WORD = re.compile(r"[^\W\d_]+")
 
 
 class SentenceEditor:
     """Draws edits of the sentences of one text."""
 
-    def __init__(self, sentences: Sequence[str], seed: int) -> None:
+    def __init__(self, sentences: Sequence[str], seed: int, near: Mapping[str, Sequence[str]] | None = None) -> None:
         """Set up.
 
         Args:
             sentences: Those that are edited, and whose words and parts stand in for others.
             seed: The same sentences and seed give the same copies.
+            near: Of words in lower case those that are near in meaning.
         """
         self._sentences = [words for words in map(str.split, sentences) if len(words) >= FEWEST]
         self._content = [word for words in self._sentences for word in words if _CONTENT.search(word)]
         self._random = random.Random(seed)
+        self._near = near or {}
         edits: dict[Callable[[Words], Words], float] = {
             self._without_words: 15,
             self._with_other_words: 25,
@@ -52,7 +62,12 @@ class SentenceEditor:
             self._with_another_end: 20,
             self._part: 10,
             self._negated: 10,
+            self._denied: 10,
+            self._with_other_articles: 10,
+            self._with_halves_exchanged: 10,
         }
+        if self._near:
+            edits[self._with_near_words] = sum(edits.values())
         self._edits, self._weights = list(edits), list(edits.values())
 
     def __len__(self) -> int:
@@ -92,14 +107,39 @@ class SentenceEditor:
         negated = _VERB.sub(r"\1 not", sentence, count=1)
         return (negated if negated != sentence else _ARTICLE.sub("no", sentence, count=1)).split()
 
+    def _denied(self, words: Words) -> Words:
+        return _THERE.sub(r"There \g<verb> no \g<subject> ", " ".join(words), count=1).split()
 
-def write_edited(sentences: Sequence[str], path: Path, copies: int, seed: int) -> int:
+    def _with_other_articles(self, words: Words) -> Words:
+        return _ARTICLE.sub(lambda _: self._random.choice(ARTICLES), " ".join(words)).split()
+
+    def _with_halves_exchanged(self, words: Words) -> Words:
+        cut = self._random.randint(1, len(words) - 1)
+        return words[cut:] + words[:cut]
+
+    def _with_near_words(self, words: Words) -> Words:
+        known = [index for index, word in enumerate(words) if self._nearest(word)]
+        for index in self._random.sample(known, min(len(known), self._random.randint(1, 2))):
+            other = self._random.choice(self._nearest(words[index]))
+            words[index] = _WORD.sub(other, words[index], count=1)
+        return words
+
+    def _nearest(self, word: str) -> Sequence[str]:
+        found = _WORD.search(word)
+        return self._near.get(found[0].lower(), ()) if found else ()
+
+
+def write_edited(
+    sentences: Sequence[str], path: Path, copies: int, seed: int, near: Mapping[str, Sequence[str]] | None = None
+) -> int:
     """Write edited copies of sentences, one a line, and return how many there are.
+
+    `seed` and `near` are those of `SentenceEditor`.
 
     Raises:
         ValueError: No sentence has enough words.
     """
-    editor = SentenceEditor(sentences, seed)
+    editor = SentenceEditor(sentences, seed, near)
     if not len(editor):
         raise ValueError(f"No sentence has {FEWEST} words: give others.")
     known = set(sentences)
@@ -118,6 +158,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("output", type=Path, help="A .txt file.")
     parser.add_argument("--text_column", help="The column of the sentences.")
     parser.add_argument("--copies", type=whole_number(1), default=1, help="Of each sentence; default: %(default)s.")
+    parser.add_argument(
+        "--near_words", metavar="MODEL", help="An encoder, by whose vectors words are put in place of near ones."
+    )
     parser.add_argument("--seed", type=int, default=0, help="Default: %(default)s.")
     return exit_code_of(partial(_edit, parser.parse_args(argv)), argv)
 
@@ -126,7 +169,15 @@ def _edit(arguments: argparse.Namespace) -> None:
     if arguments.output.suffix != ".txt":
         raise ValueError(f"{arguments.output}: the copies are lines of text: name a .txt file.")
     sentences = list(open_sentences(arguments.texts, arguments.text_column).read())
-    count = write_edited(sentences, arguments.output, arguments.copies, arguments.seed)
+    near = None
+    if arguments.near_words:
+        near = near_words(SentenceEncoder.from_pretrained(arguments.near_words), sentences, NEAREST)
+        if not near:
+            raise ValueError(
+                f"--near_words: no two words stand {FEWEST_OCCURRENCES} times in {arguments.texts}: "
+                "give more sentences."
+            )
+    count = write_edited(sentences, arguments.output, arguments.copies, arguments.seed, near)
     print(f"{count:,} edited sentences are in {arguments.output}.", file=sys.stderr)  # noqa: T201
 
 
