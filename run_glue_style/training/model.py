@@ -1,5 +1,6 @@
 """The model of a run and its tokenizer: a setting with fresh weights, or a saved model."""
 
+import copy
 import logging
 import signal
 from collections.abc import Iterable, Mapping
@@ -30,6 +31,8 @@ from .interruption import handled_stops
 from .recipe import ModelArguments, RunArguments, TrainingRecipe
 
 logger = logging.getLogger(__name__)
+
+_WIDENED = ("projection.weight", "shortcut.projection.weight")  # which a wider sentence vector gives further rows
 
 
 def check_model_arguments(task: Task, arguments: ModelArguments, recipe: TrainingRecipe) -> None:
@@ -122,7 +125,7 @@ def make_config(task: Task, arguments: ModelArguments, overrides: dict[str, Any]
         config: DSAConfig = DSAConfig.from_pretrained(source, **_labels(task), **overrides)
         config.validate()  # loading checks each field, but not how overrides fit together
     if arguments.model_name_or_path is not None:
-        refuse_other_encoder(arguments.model_name_or_path, config, overrides)
+        refuse_other_encoder(arguments.model_name_or_path, config, overrides, widened=_WIDENED)
     return config
 
 
@@ -209,7 +212,11 @@ def _choice(arguments: ModelArguments, texts: Iterable[str]) -> Choose:
 
 
 def refuse_other_encoder(
-    start: str, config: DSAConfig, overrides: Mapping[str, Any], drawn: tuple[str, ...] = ()
+    start: str,
+    config: DSAConfig,
+    overrides: Mapping[str, Any],
+    drawn: tuple[str, ...] = (),
+    widened: tuple[str, ...] = (),
 ) -> None:
     """Refuse options that would make another encoder of a saved one, whose weights would not fit.
 
@@ -218,6 +225,7 @@ def refuse_other_encoder(
         config: What the options make of its config.
         overrides: The options.
         drawn: Beginnings of the names of weights that the encoder may lack.
+        widened: Names of weights that may get further rows.
 
     Raises:
         ValueError: Weights are missing or have another shape.
@@ -227,10 +235,14 @@ def refuse_other_encoder(
     if not changed:
         return
     there = _encoder_shapes(stored)
-    if any(
-        there.get(name, shape if name.startswith(drawn) else None) != shape
-        for name, shape in _encoder_shapes(config).items()
-    ):
+
+    def fits(name: str, shape: torch.Size) -> bool:
+        if name not in there:
+            return name.startswith(drawn)
+        rows, width = there[name][:1], there[name][1:]
+        return width == shape[1:] and (rows == shape[:1] or (name in widened and rows < shape[:1]))
+
+    if not all(fits(name, shape) for name, shape in _encoder_shapes(config).items()):
         raise ValueError(
             f"{start} has an encoder of other parts or sizes than {', '.join(changed)} would give it: leave these out, "
             "or train a --setting with them from fresh weights."
@@ -279,12 +291,26 @@ def _saved_model(task: Task, arguments: ModelArguments, config: DSAConfig, seed:
             _reorder_classes(saved, [stored.index(name) for name in config.class_names])
             return saved
         model = task.model_class(config)
+        as_saved = copy.deepcopy(config)
+        as_saved.projection_size = DSAConfig.from_pretrained(start).projection_size
+        _begin_with(model.dsa, DSAModel.from_pretrained(start, config=as_saved).state_dict())
     config.architectures = [task.model_class.__name__]  # records tell by it what was trained
     logger.info(
         f"The encoder is that of {start}; the head is a new one, as its own is for other labels, features or layers."
     )
-    model.dsa.load_state_dict(DSAModel.from_pretrained(start, config=config).state_dict())
     return model
+
+
+@torch.no_grad()
+def _begin_with(encoder: DSAModel, saved: Mapping[str, torch.Tensor]) -> None:
+    """Give an encoder saved weights; rows that a wider sentence vector adds are drawn, as large as those there are."""
+    for name, weights in encoder.state_dict().items():
+        given = saved[name]
+        if given.shape == weights.shape:
+            weights.copy_(given)
+        else:
+            weights.normal_(0, given.std().item())
+            weights[: len(given)] = given
 
 
 @torch.no_grad()

@@ -12,7 +12,7 @@ from small_models import EXAMPLE_PAIRS, join_pair, pad_rows, randomize, small_co
 from small_runs import small_tokenizer
 from small_teachers import save_teacher
 
-from modeling_dsa import DSAConfig, DSAForSequenceClassification
+from modeling_dsa import DSAConfig, DSAForSequenceClassification, DSAModel
 from run_glue_style.run_classification import DataArguments, make_task
 from run_glue_style.tasks.distinct_texts import distinct_texts
 from run_glue_style.training.model import check_vocabulary, fresh_vocabulary, make_model
@@ -42,6 +42,26 @@ def test_a_head_for_the_same_classes_in_another_order_keeps_what_it_knows(poolin
             torch.manual_seed(0)
             losses.append(kind.train()(ids, attention_mask=mask, labels=torch.tensor(labels)).loss)
         torch.testing.assert_close(*losses)
+
+
+def test_a_wider_sentence_vector_begins_with_the_saved_one(tmp_path: Path) -> None:
+    config = small_config(vocab_size=len(small_tokenizer()), projection_size=6, word_shortcut=True)
+    saved = randomize(DSAModel(config)).eval()
+    saved.save_pretrained(tmp_path / "saved")
+    small_tokenizer().save_pretrained(tmp_path / "saved")
+    (tmp_path / "train.jsonl").write_text('{"text": "a dog", "label": "good"}\n{"text": "a cat", "label": "bad"}\n' * 4)
+    task = make_task(DataArguments(train_file=tmp_path / "train.jsonl", validation_split=0.25))
+    texts = distinct_texts(task.load(), task.text_columns)
+    start = ModelArguments(model_name_or_path=str(tmp_path / "saved"))
+    model, _ = make_model(task, start, {"projection_size": 10}, texts, 0, show_progress=False)
+    ids, mask = pad_rows([first for first, _ in EXAMPLE_PAIRS])
+    with torch.no_grad():
+        vectors = model.eval().dsa(ids, attention_mask=mask).pooler_output  # (batch, 10)
+        torch.testing.assert_close(vectors[:, :6], saved(ids, attention_mask=mask).pooler_output)
+    assert (vectors[0, 6:] != 0).all()
+    assert model.config.projection_size == 10
+    with pytest.raises(ValueError, match="other parts or sizes than --projection_size 4"):
+        make_model(task, start, {"projection_size": 4}, texts, 0, show_progress=False)
 
 
 @pytest.mark.usefixtures("datasets_cache")
