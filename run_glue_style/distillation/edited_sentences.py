@@ -35,8 +35,8 @@ NEAREST = 11  # of a word, among which another is drawn
 ARTICLES = ("a", "the", "some", "one", "two")
 _CONTENT = re.compile(r"[^\W\d_]{4,}")  # a word of four letters or more mostly says something
 _VERB = re.compile(r"\b(is|are|was|were|has|have|can|will|do|does)\b")
-_ARTICLE = re.compile(r"\b(a|an|the|some|one|two)\b", re.IGNORECASE)
-_THERE = re.compile(r"(?:a|an|the|some|one|two) (?P<subject>.+?) (?P<verb>is|are) ", re.IGNORECASE)
+_ARTICLE = re.compile(rf"\b(an|{'|'.join(ARTICLES)})\b", re.IGNORECASE)
+_THERE = re.compile(rf"{_ARTICLE.pattern} (?P<subject>.+?) (?P<verb>is|are) ", re.IGNORECASE)
 _WORD = re.compile(r"[^\W\d_]+")
 
 

@@ -1,15 +1,14 @@
 """Words that are near in meaning, by an encoder's vectors."""
 
-import re
-from collections import Counter
 from collections.abc import Iterable
 
 from sklearn.neighbors import NearestNeighbors
 
 from modeling_dsa.encoding.encoder import SentenceEncoder
+from modeling_dsa.text.tokenization import count_words
 
 MOST_WORDS, FEWEST_OCCURRENCES = 12_000, 3
-_WORD = re.compile(r"[^\W\d_]{3,}")
+FEWEST_LETTERS = 3
 
 
 def near_words(encoder: SentenceEncoder, sentences: Iterable[str], count: int) -> dict[str, list[str]]:
@@ -23,8 +22,12 @@ def near_words(encoder: SentenceEncoder, sentences: Iterable[str], count: int) -
     Returns:
         By the word, in lower case. Empty where no word is frequent.
     """
-    occurrences = Counter(word for sentence in sentences for word in _WORD.findall(sentence.lower()))
-    words = [word for word, times in occurrences.most_common(MOST_WORDS) if times >= FEWEST_OCCURRENCES]
+    occurrences = count_words(sentences, lowercase=True)
+    words = [
+        word
+        for word, times in occurrences.items()
+        if times >= FEWEST_OCCURRENCES and len(word) >= FEWEST_LETTERS and word.isalpha()
+    ][:MOST_WORDS]
     if len(words) < 2:
         return {}
     vectors = encoder.encode(words)  # (words, width)
