@@ -8,7 +8,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from .config_fields_dsa import DSAConfigFields
-from .layers_dsa import DropoutLinear, TokenConv1d, convolve, in_blocks
+from .convolution_dsa import convolve, in_blocks
+from .layers_dsa import DropoutLinear, TokenConv1d
 from .packing_dsa import Packing
 from .pooled_dsa import Pooled, at_least_float32, equal_weights, sum_tokens
 from .reinforced_dsa import ReinforcedSelfAttention

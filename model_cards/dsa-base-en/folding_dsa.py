@@ -10,8 +10,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from .convolution_dsa import convolve, in_blocks, padded_count
 from .encoders_dsa import DenseBranch, DenseCNN
-from .layers_dsa import ConvLayer, convolve, in_blocks, padded_count
+from .layers_dsa import ConvLayer
 from .packing_dsa import Packing
 
 

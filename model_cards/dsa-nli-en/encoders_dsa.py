@@ -7,11 +7,13 @@ from torch import Tensor, nn
 from transformers.modeling_layers import GradientCheckpointingLayer
 
 from .config_fields_dsa import DSAConfigFields
+from .convolution_dsa import in_blocks
 from .directional_dsa import DirectionalEncoder, DistanceEncoder
-from .layers_dsa import ConvLayer, dropout, in_blocks, padded_count
+from .layers_dsa import ConvLayer, dropout
 from .packing_dsa import Packing
 from .pairwise_dsa import PairwiseSelfAttention
 from .systems_dsa import Encoder, refuse_odd_size
+from .windows_dsa import Windows, keep_apart
 
 
 class DenseBranch(GradientCheckpointingLayer):
@@ -27,16 +29,16 @@ class DenseBranch(GradientCheckpointingLayer):
             width += config.growth_size
         self.output_size = width
 
-    def forward(self, tokens: Tensor, inside: Tensor) -> tuple[Tensor, Tensor]:
+    def forward(self, tokens: Tensor, windows: Windows) -> tuple[Tensor, Tensor]:
         """All layers but the last, and the last, which no other reads.
 
-        (gapped tokens, d_0), (gapped tokens, 1) -> (gapped tokens, d_1 + (L - 1) * d_l), (gapped tokens, d_l)
+        (T, d_0), as `windows` lay them out -> (T, d_1 + (L - 1) * d_l), (T, d_l)
         """
-        features: Tensor = self.first(tokens, inside)
+        features: Tensor = self.first(tokens, windows)
         *before, last = self.layers
         for layer in before:
-            features = torch.cat([features, layer(features, inside)], dim=1)
-        return features, last(features, inside)
+            features = torch.cat([features, layer(features, windows)], dim=1)
+        return features, last(features, windows)
 
 
 class DenseCNN(Encoder):
@@ -66,26 +68,23 @@ class DenseCNN(Encoder):
     def forward(self, tokens: Tensor, packing: Packing, output_hidden_states: bool) -> tuple[Tensor, list[Tensor]]:
         """X^0 (N, d_0) -> X^c (N, d_c) and, when asked, Phi_k(X^0) of each branch, (N, d_1 + L * d_l)."""
         if output_hidden_states or self.training:  # dropout draws for all tokens at once, with gradients and without
-            return self._encode(tokens, *packing.gapped_indices(self.gap), output_hidden_states)
+            return self._encode(tokens, keep_apart(packing, self.gap, tokens), output_hidden_states)
 
         def encode(block: slice) -> Tensor:
-            return self._encode(tokens[block], *packing.gapped_indices(self.gap, block))[0]
+            return self._encode(tokens[block], keep_apart(packing, self.gap, tokens, block))[0]
 
         return in_blocks(encode, tokens, self.reach), []
 
     def _encode(
-        self, tokens: Tensor, indices: Tensor, count: int, output_hidden_states: bool = False
+        self, tokens: Tensor, windows: Windows, output_hidden_states: bool = False
     ) -> tuple[Tensor, list[Tensor]]:
-        """(N, d_0), their indices among the gaps (N,), and the number of tokens with the gaps"""
-        gapped = tokens.new_zeros(padded_count(count), tokens.shape[1])  # (gapped tokens, d_0)
-        gapped = gapped.index_copy_(0, indices, tokens)
-        inside = gapped.new_zeros(gapped.shape[0], 1).index_fill_(0, indices, 1.0)  # (gapped tokens, 1)
-        branches = [branch(gapped, inside) for branch in self.branches]
-        encoded = self.compression(torch.cat([*itertools.chain(*branches), gapped], dim=1))
-        encoded = encoded.index_select(0, indices)  # (N, d_c)
+        """(N, d_0) -> (N, d_c) and, when asked, (N, d_1 + L * d_l) of each branch"""
+        spread = windows.spread(tokens)  # (T, d_0)
+        branches = [branch(spread, windows) for branch in self.branches]
+        encoded = windows.collect(self.compression(torch.cat([*itertools.chain(*branches), spread], dim=1)))  # (N, d_c)
         if not output_hidden_states:
             return encoded, []
-        return encoded, [torch.cat(branch, dim=1).index_select(0, indices) for branch in branches]
+        return encoded, [windows.collect(torch.cat(branch, dim=1)) for branch in branches]
 
 
 class NoEncoder(GradientCheckpointingLayer, Encoder):
@@ -138,11 +137,10 @@ class KimCNN(GradientCheckpointingLayer, Encoder):
 
     def forward(self, tokens: Tensor, packing: Packing, output_hidden_states: bool) -> tuple[Tensor, list[Tensor]]:
         """(N, d_0) -> (N, d_c)"""
-        indices, total = packing.gapped_indices(self.gap)
-        gapped = tokens.new_zeros(padded_count(total), tokens.shape[1])  # (gapped tokens, d_0)
-        gapped = gapped.index_copy_(0, indices, tokens)
-        maps = [convolution(gapped) for convolution in self.convolutions]
-        return torch.cat(maps, dim=1).index_select(0, indices), []
+        windows = keep_apart(packing, self.gap, tokens)
+        spread = windows.spread(tokens)  # (T, d_0)
+        maps = [convolution(spread, windows) for convolution in self.convolutions]
+        return windows.collect(torch.cat(maps, dim=1)), []
 
 
 class BiLSTM(GradientCheckpointingLayer, Encoder):
