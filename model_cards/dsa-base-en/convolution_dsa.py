@@ -52,14 +52,9 @@ def padded_count(count: int) -> int:
     return -(-count // step) * step
 
 
-def computes_own_gradients(tokens: Tensor) -> bool:
-    """Whether gradients of products come from matrix products: faster than the library's for float32 on a CPU."""
-    return (
-        torch.is_grad_enabled()
-        and tokens.device.type == "cpu"
-        and not torch.is_autocast_enabled("cpu")
-        and not torch.compiler.is_compiling()
-    )
+def multiplies_for_itself(tokens: Tensor) -> bool:
+    """Whether gradients come from plain matrix products: faster than the library's for float32 on a CPU."""
+    return tokens.device.type == "cpu" and not torch.is_autocast_enabled("cpu") and not torch.compiler.is_compiling()
 
 
 def convolve(tokens: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -83,7 +78,7 @@ def convolve(tokens: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tens
     # torch keeps small dilated inputs on its own, slow path; other devices multiply fast as they are.
     if kernel == 1 and (count < 256 or tokens.device.type != "cpu"):
         return F.linear(tokens, weight[:, :, 0], bias)
-    if kernel == 1 and computes_own_gradients(tokens):
+    if kernel == 1 and torch.is_grad_enabled() and multiplies_for_itself(tokens):
         product: Tensor = _Product.apply(tokens, weight[:, :, 0], bias)
         return product
     return _slide(tokens, weight, bias)

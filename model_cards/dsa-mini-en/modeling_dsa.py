@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     # Three of them import transformers' pipelines, whose own import may be what has loaded this file.
     from .batching_dsa import BATCH_SIZE  # noqa: F401
     from .config_fields_dsa import DSAConfigFields  # noqa: F401
+    from .convolution_dsa import convolve  # noqa: F401
     from .directional_dsa import DirectionalEncoder  # noqa: F401
     from .handler import EndpointHandler  # noqa: F401
     from .options_dsa import option  # noqa: F401
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from .pipeline_dsa import SentenceEmbeddingPipeline  # noqa: F401
     from .tree_dsa import GumbelTreeLSTM  # noqa: F401
     from .vectors_dsa import batch_vectors  # noqa: F401
+    from .windows_dsa import Windows  # noqa: F401
     from .zero_shot_dsa import ZeroShotSimilarityPipeline  # noqa: F401
 
 

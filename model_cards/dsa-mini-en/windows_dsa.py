@@ -1,8 +1,8 @@
 """Windows over packed tokens: what keeps a convolution from seeing two sentences that stand side by side.
 
-Where nothing is learnt, zeros stand between sentences, as any library's convolution understands them. In training on a
-CPU they would be a sixth of all that is multiplied in sentences of eleven tokens; there a convolution is one product
-for all taps of its kernel, whose results are then added up inside each sentence.
+In prediction zeros stand between sentences, as any library's convolution understands them. In training on a CPU they
+would be a sixth of all that is multiplied in sentences of eleven tokens; there a convolution is one product for all
+taps of its kernel, whose results are then added up inside each sentence.
 """
 
 from abc import ABC, abstractmethod
@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from .convolution_dsa import computes_own_gradients, convolve, padded_count
+from .convolution_dsa import convolve, multiplies_for_itself, padded_count
 from .packing_dsa import Packing
 
 
@@ -96,16 +96,17 @@ class _Masks(Windows):
         return found
 
 
-def keep_apart(packing: Packing, reach: int, tokens: Tensor, block: slice = slice(None)) -> Windows:
+def keep_apart(packing: Packing, reach: int, tokens: Tensor, training: bool, block: slice = slice(None)) -> Windows:
     """Windows that reach at most `reach` tokens to each side.
 
     Args:
         packing: Which tokens make a sentence.
         reach: In tokens.
-        tokens: What will be laid out, for its type, device and gradients. (N, width)
+        tokens: What will be laid out, for its type and device. (N, width)
+        training: Of the layers. A checkpoint computes them with gradients and without, and must get the same.
         block: Only these tokens of the packing, one or more.
     """
-    windows = _Masks if computes_own_gradients(tokens) else _Gaps
+    windows = _Masks if training and multiplies_for_itself(tokens) else _Gaps
     return windows(packing, reach, block, tokens)
 
 

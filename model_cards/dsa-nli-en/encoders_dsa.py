@@ -68,10 +68,10 @@ class DenseCNN(Encoder):
     def forward(self, tokens: Tensor, packing: Packing, output_hidden_states: bool) -> tuple[Tensor, list[Tensor]]:
         """X^0 (N, d_0) -> X^c (N, d_c) and, when asked, Phi_k(X^0) of each branch, (N, d_1 + L * d_l)."""
         if output_hidden_states or self.training:  # dropout draws for all tokens at once, with gradients and without
-            return self._encode(tokens, keep_apart(packing, self.gap, tokens), output_hidden_states)
+            return self._encode(tokens, keep_apart(packing, self.gap, tokens, self.training), output_hidden_states)
 
         def encode(block: slice) -> Tensor:
-            return self._encode(tokens[block], keep_apart(packing, self.gap, tokens, block))[0]
+            return self._encode(tokens[block], keep_apart(packing, self.gap, tokens, self.training, block))[0]
 
         return in_blocks(encode, tokens, self.reach), []
 
@@ -137,7 +137,7 @@ class KimCNN(GradientCheckpointingLayer, Encoder):
 
     def forward(self, tokens: Tensor, packing: Packing, output_hidden_states: bool) -> tuple[Tensor, list[Tensor]]:
         """(N, d_0) -> (N, d_c)"""
-        windows = keep_apart(packing, self.gap, tokens)
+        windows = keep_apart(packing, self.gap, tokens, self.training)
         spread = windows.spread(tokens)  # (T, d_0)
         maps = [convolution(spread, windows) for convolution in self.convolutions]
         return windows.collect(torch.cat(maps, dim=1)), []

@@ -209,18 +209,17 @@ def test_a_token_sees_layers_times_half_a_kernel_to_each_side(kernel: int, layer
     assert seen == list(range(15 - reach, 15 + reach + 1))
 
 
-@pytest.mark.parametrize("learns", [True, False])
+@pytest.mark.parametrize("training", [True, False])
 @pytest.mark.parametrize("lengths", [[1], [4, 0, 5], [40] * 9, [25] * 40], ids=["1", "9", "360", "1000"])
-def test_the_layers_compute_tokens_and_little_else(lengths: list[int], learns: bool) -> None:
-    """Rows may be rounded up, by a sixteenth or by 15; gaps between sentences are computed only without gradients."""
-    encoder = DenseCNN(small_config(kernel_sizes=[3, 7]))
+def test_the_layers_compute_tokens_and_little_else(lengths: list[int], training: bool) -> None:
+    """Rows may be rounded up, by a sixteenth or by 15; gaps between sentences are computed in prediction only."""
+    encoder = DenseCNN(small_config(kernel_sizes=[3, 7])).train(training)
     seen: list[int] = []
     for layer in encoder.modules():
         if isinstance(layer, ConvLayer):
             layer.register_forward_hook(lambda module, inputs, output: seen.append(output.shape[0]))
-    with torch.set_grad_enabled(learns):
-        encoder(torch.randn(sum(lengths), 6), packing_of(lengths), output_hidden_states=False)
-    rows = sum(lengths) + (0 if learns else 3 * (len(lengths) - 1))
+    encoder(torch.randn(sum(lengths), 6), packing_of(lengths), output_hidden_states=False)
+    rows = sum(lengths) + (0 if training else 3 * (len(lengths) - 1))
     assert len(seen) == 2 * 3 + 1
     assert len(set(seen)) == 1
     assert rows <= seen[0] <= max(rows + 15, rows * 17 / 16)

@@ -351,8 +351,7 @@ def test_the_encoder_sees_the_tokens_of_distinct_sentences(deduplicate: bool, tr
         assert len(sentences) == 8
     tokens, gaps = sum(map(len, sentences)), 0 if training else 2 * (len(sentences) - 1)
     for padding in (0, 40):
-        with torch.set_grad_enabled(training):
-            model(**batch_of_pairs(EXAMPLE_PAIRS, left=padding, right=padding))
+        model(**batch_of_pairs(EXAMPLE_PAIRS, left=padding, right=padding))
     assert pooled == [tokens] * 2
     assert first == last
     assert tokens + gaps <= first[0] == first[1] <= tokens + gaps + 15  # rows may be rounded up to 16
