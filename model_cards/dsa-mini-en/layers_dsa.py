@@ -63,7 +63,7 @@ class ConvLayer(TokenConv1d):
         self.negative_slope = config.negative_slope
 
     def forward(self, tokens: Tensor, windows: Windows | None = None) -> Tensor:
-        """(tokens, in_channels) -> (tokens, out_channels); without `windows` a token is seen with its neighbours."""
+        """(tokens, in_channels) -> (tokens, out_channels); a kernel above 1 needs `windows` to keep sentences apart."""
         convolve_tokens, inside = (convolve, None) if windows is None else (windows.convolve, windows.inside)
         convolved = convolve_tokens(tokens, self.weight, self.bias)
         # LeakyReLU keeps factors of 0 and above, so that it can go first, and one product do for dropout and `inside`.
