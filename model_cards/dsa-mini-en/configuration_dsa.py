@@ -14,6 +14,7 @@ from .systems_dsa import Encoder, Pooling
 
 if TYPE_CHECKING:
     # Not used here: transformers 4.57 loads this file from a folder with those alone that it imports itself.
+    from .convolution_dsa import convolve  # noqa: F401
     from .directional_dsa import DirectionalEncoder  # noqa: F401
     from .layers_dsa import dropout  # noqa: F401
     from .packing_dsa import Packing  # noqa: F401
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from .shortcut_dsa import WordShortcut  # noqa: F401
     from .tree_dsa import GumbelTreeLSTM  # noqa: F401
     from .variational_dsa import PairwisePooling  # noqa: F401
+    from .windows_dsa import Windows  # noqa: F401
 
 logger = logging.get_logger(__name__)
 
