@@ -92,7 +92,8 @@ class _Masks(Windows):
     def convolve(self, tokens: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         if weight.shape[2] == 1:
             return convolve(tokens, weight, bias)
-        found: Tensor = _MaskedConvolution.apply(tokens, weight, bias, *self.same)
+        taps = weight.permute(2, 0, 1).flatten(0, 1)[:, :, None]  # (kernel * out_channels, in_channels, 1)
+        found: Tensor = _AddTaps.apply(convolve(tokens, taps), bias, weight.shape[2], *self.same)
         return found
 
 
@@ -129,46 +130,34 @@ def _neighbours(same: Sequence[Tensor], kernel: int, count: int) -> Iterator[tup
             yield tap, seeing, seen, same[abs(shift) - 1]
 
 
-class _MaskedConvolution(torch.autograd.Function):
-    """A convolution of tokens (T, in) with a weight (out, in, kernel), a bias (out,) or None and `_Masks.same`."""
+class _AddTaps(torch.autograd.Function):
+    """Add up, inside each sentence, what the taps of a kernel make of the tokens.
+
+    (T, kernel * out), a bias (out,) or None, the number of taps, and `_Masks.same` -> (T, out)
+    """
 
     @staticmethod
-    def forward(tokens: Tensor, weight: Tensor, bias: Tensor | None, *same: Tensor) -> Tensor:
-        size, _, kernel = weight.shape
-        of_taps = convolve(tokens, _stack_taps(weight)[:, :, None])  # (T, kernel * out)
-        values = of_taps.split(size, dim=1)
+    def forward(of_taps: Tensor, bias: Tensor | None, kernel: int, *same: Tensor) -> Tensor:
+        values = of_taps.chunk(kernel, dim=1)
         middle = values[kernel // 2]
         found: Tensor = middle.clone() if bias is None else middle + bias  # (T, out)
-        for tap, seeing, seen, mask in _neighbours(same, kernel, len(tokens)):
+        for tap, seeing, seen, mask in _neighbours(same, kernel, len(found)):
             found[seeing].addcmul_(values[tap][seen], mask)
         return found
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], _: Tensor) -> None:
-        tokens, weight, _bias, *same = inputs
-        ctx.save_for_backward(tokens, weight, *same)
+        _of_taps, _bias, ctx.kernel, *same = inputs
+        ctx.save_for_backward(*same)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         (gradient,) = gradients  # (T, out)
-        tokens, weight, *same = ctx.saved_tensors
-        count, kernel = len(tokens), weight.shape[2]
+        same, middle = ctx.saved_tensors, ctx.kernel // 2
         # For each tap the gradient of the token that sees this one by it.
-        of_taps = gradient.new_zeros(count, kernel, gradient.shape[1])  # (T, kernel, out)
-        of_taps[:, kernel // 2] = gradient
-        for tap, seeing, seen, mask in _neighbours(same, kernel, count):
+        of_taps = gradient.new_zeros(len(gradient), ctx.kernel, gradient.shape[1])  # (T, kernel, out)
+        of_taps[:, middle] = gradient
+        for tap, seeing, seen, mask in _neighbours(same, ctx.kernel, len(gradient)):
             of_taps[seen, tap] = gradient[seeing] * mask
-        of_taps = of_taps.flatten(1)  # (T, kernel * out)
-        of_tokens = of_weight = of_bias = None
-        if ctx.needs_input_grad[0]:
-            of_tokens = of_taps @ _stack_taps(weight)  # (T, in)
-        if ctx.needs_input_grad[1]:
-            of_weight = (of_taps.t() @ tokens).unflatten(0, (kernel, -1)).permute(1, 2, 0)  # (out, in, kernel)
-        if ctx.needs_input_grad[2]:
-            of_bias = gradient.sum(0)
-        return of_tokens, of_weight, of_bias, *(None for _ in same)
-
-
-def _stack_taps(weight: Tensor) -> Tensor:
-    """(out, in, kernel) -> (kernel * out, in)"""
-    return weight.permute(2, 0, 1).flatten(0, 1)
+        of_bias = gradient.sum(0) if ctx.needs_input_grad[1] else None
+        return of_taps.flatten(1), of_bias, None, *(None for _ in same)

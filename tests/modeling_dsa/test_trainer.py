@@ -271,11 +271,8 @@ def test_gradient_checkpointing_changes_no_weight(changes: dict[str, Any], tmp_p
 
 @one_system_quickly
 def test_bfloat16_trains_float32_weights(changes: dict[str, Any], tmp_path: Path) -> None:
-    changes = changes | {
-        "embedding_dropout": 0.0,
-        "hidden_dropout": 0.0,
-        "classifier_dropout": 0.0,
-    }  # the two draw differently
+    # The two would draw dropout differently.
+    changes = changes | {"embedding_dropout": 0.0, "hidden_dropout": 0.0, "classifier_dropout": 0.0}
     exact = trainer_of(changes, tmp_path)
     exact.train()
     rough = trainer_of(changes, tmp_path, bf16=True)
