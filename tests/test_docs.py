@@ -171,6 +171,12 @@ def test_the_reference_leaves_no_module_out() -> None:
     assert not {name for name in modules if not any(f"{name}.".startswith(f"{room}.") for room in shown)}
 
 
+def test_every_study_is_a_page_of_the_site() -> None:
+    navigation = (ROOT / "docs" / "mkdocs.yml").read_text(encoding="utf-8")
+    studies = {f"results/{path.parent.name}/README.md" for path in (ROOT / "results").glob("*/README.md")}
+    assert studies <= set(re.findall(r"- (results/\S+)", navigation))
+
+
 def test_notebooks_hold_no_outputs_and_are_pages_of_the_site() -> None:
     """The site runs them when it is built."""
     notebooks = sorted((SITE / "tutorials").iterdir())
