@@ -1,9 +1,12 @@
-"""A tokenizer that remembers: most of a text stood in earlier ones, and to look it up takes a tenth of the time.
+"""A tokenizer that remembers: where most of a text stood in earlier ones, to look it up takes a tenth of the time.
 
 What stands between two spaces is a chunk, such as `man,` or `isn't`. By the rules of `modeling_dsa.text.word_rules` no
 token contains a space, and what a chunk becomes depends on no other one, but for this: whether `J.` or `no.` is one
 token is decided by whether a letter or a number follows. So a text's tokens are those of its chunks, unless a chunk is
 of that kind; such a text goes to the tokenizer whole, and so does one with a very long chunk.
+
+Short texts of one kind, such as captions, soon hold nothing new. Texts of many kinds go on to, and to learn that costs
+more than to look up saves: there the tokenizer alone works, and now and then it is tried again.
 """
 
 import hashlib
@@ -27,8 +30,10 @@ _KNOWN = frozenset(
 )
 _LONGEST_CHUNK = 64  # characters
 _MOST_CHUNKS = 1 << 16  # some 250 bytes each
-_FEW_CHUNKS = 1 << 12  # so many are learnt at any cost
-_COST = 4  # of learning a chunk: the time that so many take inside a text
+_FEW_CHUNKS = 1 << 13  # so many are learnt at any cost
+_COST = 8  # of learning a chunk: it pays where so many others are looked up for it
+_JUDGED_CHUNKS = 1 << 14  # by so many it is judged whether it does
+_PAUSE = 16  # times as many texts as were judged, if not
 _FOLLOWING = ("a", "1")  # a letter and a number
 
 
@@ -62,6 +67,8 @@ class CachingTokenizer(PlainTokenizer):
         super().__init__(tokenizer)
         self._last: dict[str, list[int]] = {}  # of chunks with which a text ends
         self._inner: dict[str, list[int] | None] = {}  # of others; None where they depend on what follows
+        self._texts, self._chunks, self._new = 0, 0, 0  # that are to be judged
+        self._paused = 0  # texts that are left of a pause
         self._separator = self._encode([("", "")], True)[0].ids
         added = tokenizer.get_added_tokens_decoder().values()
         self._words_are_whole = not any(is_simple_word(token.content) for token in added)  # one may stand inside a word
@@ -70,7 +77,8 @@ class CachingTokenizer(PlainTokenizer):
         self, texts: list[Text], with_types: bool, add_special_tokens: bool
     ) -> tuple[list[list[int]], list[list[int]]]:
         """Ids of each text and, where they are wanted, its types."""
-        if not self._is_as_it_was:
+        if self._paused > 0 or not self._is_as_it_was:
+            self._paused -= len(texts)
             return super().rows(texts, with_types, add_special_tokens)
         sides = [
             [side.rstrip(" ").split(" ") for side in ((text,) if isinstance(text, str) else text)] for text in texts
@@ -113,14 +121,13 @@ class CachingTokenizer(PlainTokenizer):
         return ids
 
     def _learn(self, texts: list[list[str]]) -> None:
-        """Remember the chunks of texts, as many as there is room for, unless it takes longer than to do without."""
+        """Remember the chunks of texts, as many as there is room for."""
         inner, last = set[str](), set[str]()
         for *before, end in texts:
             inner.update(before)
             last.add(end)
         new = self._unknown(inner, last)
-        if len(self._last) > _FEW_CHUNKS and _COST * len(new) > sum(map(len, texts)):
-            return
+        self._judge(len(texts), sum(map(len, texts)), len(new))
         if len(self._last) + len(new) > _MOST_CHUNKS:
             self._last.clear()
             self._inner.clear()
@@ -139,6 +146,14 @@ class CachingTokenizer(PlainTokenizer):
             depend.update(chunk for chunk, encoding in encodings if encoding.ids != found[chunk] + own.ids)
         known = (chunk for chunk in new if "." not in chunk or chunk in inner)
         self._inner.update((chunk, None if chunk in depend else found[chunk]) for chunk in known)
+
+    def _judge(self, texts: int, chunks: int, new: int) -> None:
+        """Pause after these texts, where so much is new that to remember costs more than it saves."""
+        self._texts, self._chunks, self._new = self._texts + texts, self._chunks + chunks, self._new + new
+        if len(self._last) > _FEW_CHUNKS and self._chunks >= _JUDGED_CHUNKS:
+            if _COST * self._new > self._chunks:
+                self._paused = _PAUSE * self._texts
+            self._texts, self._chunks, self._new = 0, 0, 0
 
     def _words(self, chunks: list[str]) -> dict[str, list[int]]:
         """Those chunks that are one word of the vocabulary: half of them, at a tenth of the tokenizer's time."""

@@ -42,29 +42,34 @@ def normalizer(*, lowercase: bool) -> normalizers.Normalizer:
     Args:
         lowercase: Lower-case it too.
     """
-    # A replacement of two or more characters stands between spaces: two words that share one raw character would
-    # otherwise be possible where it meets its like (a quote beside an apostrophe, an ellipsis beside a full stop).
-    replacements = [
-        (r"[‘’‚‛‹›′‵´ʼ＇]", "'"),
-        (r"[“„‟«〝]", " `` "),
-        (r"[”»″〞]", " '' "),
-        (r"""(?<![^\s(\[{<\-–—/'`])["＂](?=\S)""", " `` "),
-        (r"""["＂]""", " '' "),
-        (r"[—―⸺⸻]|(?<!\S)–(?!\S)", " -- "),
-        (r"[‐‑‒–−﹣－]", "-"),
-        (r"…", " ... "),
-        *((f"-(?i:{code})-", f" {bracket} ") for code, bracket in _TREEBANK_BRACKETS.items()),
-        (r"\\(?=[/*])", ""),
-    ]
     steps: list[normalizers.Normalizer] = [
         normalizers.Replace(Regex(r"[\p{Cc}\p{Cf}\x{FE00}-\x{FE0F}\x{E0100}-\x{E01EF}&&[^\s]]"), ""),
         normalizers.NFC(),
-        *(normalizers.Replace(Regex(pattern), content) for pattern, content in replacements),
+        *(normalizers.Replace(Regex(pattern), content) for pattern, content in _REPLACEMENTS),
     ]
     return normalizers.Sequence([*steps, normalizers.Lowercase()] if lowercase else steps)
 
 
 _TREEBANK_BRACKETS = {"LRB": "(", "RRB": ")", "LSB": "[", "RSB": "]", "LCB": "{", "RCB": "}"}
+# In the syntax of Oniguruma and of Python. A replacement of two or more characters stands between spaces: two words
+# that share one raw character would otherwise be possible where it meets its like (a quote beside an apostrophe, an
+# ellipsis beside a full stop).
+_REPLACEMENTS = (
+    (r"[‘’‚‛‹›′‵´ʼ＇]", "'"),
+    (r"[“„‟«〝]", " `` "),
+    (r"[”»″〞]", " '' "),
+    (r"""(?<![^\s(\[{<\-–—/'`])["＂](?=\S)""", " `` "),
+    (r"""["＂]""", " '' "),
+    (r"[—―⸺⸻]|(?<!\S)–(?!\S)", " -- "),
+    (r"[‐‑‒–−﹣－]", "-"),
+    (r"…", " ... "),
+    *((f"-(?i:{code})-", f" {bracket} ") for code, bracket in _TREEBANK_BRACKETS.items()),
+    (r"\\(?=[/*])", ""),
+)
+_COMPILED = tuple((re.compile(pattern), content) for pattern, content in _REPLACEMENTS)
+# Printable characters of European languages and their usual punctuation, without the soft hyphen: a text of these alone
+# has no other space than " ", on which the two syntaxes differ, and is in NFC.
+_USUAL = re.compile("[ -~\u00a1-\u00ac\u00ae-\u024f‘’‚“”„–—…]*")
 
 # What any step of the normaliser but lower-casing looks for: controls, quotes, a backslash, a bracket's code, no ASCII.
 _NORMALIZED = re.compile(rf"[^ !#-\[\]-~]|-(?i:{'|'.join(_TREEBANK_BRACKETS)})-")
@@ -76,6 +81,15 @@ _JOINED = ("cannot", "gonna", "gotta", "wanna", "lemme", "gimme")  # two words e
 def is_plain(text: str) -> bool:
     """Whether `normalizer` changes no character of a text, but for its case."""
     return _NORMALIZED.search(text) is None
+
+
+def usual_normalized(text: str) -> str | None:
+    """A text as `normalizer` leaves it, but for its case, in less time; None if it holds unusual characters."""
+    if _USUAL.fullmatch(text) is None:
+        return None
+    for pattern, content in _COMPILED:
+        text = pattern.sub(content, text)
+    return text
 
 
 def is_simple_word(chunk: str) -> bool:

@@ -39,6 +39,7 @@ PARTS = st.sampled_from(
             "'",
             '"',
             "“",
+            "’",
             "…",
             "-",
             "–",
@@ -84,10 +85,14 @@ def test_ids_are_those_of_the_tokenizer(tokenizer: Tokenizer, texts: list[Text])
         assert as_lists(caching, texts) == expected
 
 
+@pytest.mark.parametrize("bounds", [{"_MOST_CHUNKS": 2000}, {"_FEW_CHUNKS": 99, "_JUDGED_CHUNKS": 2000, "_PAUSE": 1}])
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.parent.name)
-def test_a_shipped_model_has_one_that_remembers(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also when it must forget."""
-    monkeypatch.setattr(caching_tokenizer, "_MOST_CHUNKS", 2000)
+def test_a_shipped_model_has_one_that_remembers(
+    path: Path, bounds: dict[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also when it must forget, and when it pauses."""
+    for name, bound in bounds.items():
+        monkeypatch.setattr(caching_tokenizer, name, bound)
     tokenizer = Tokenizer.from_file(str(path))
     caching = text_tokenizer(tokenizer)
     assert isinstance(caching, CachingTokenizer)
@@ -95,7 +100,7 @@ def test_a_shipped_model_has_one_that_remembers(path: Path, monkeypatch: pytest.
     for start in range(0, len(texts), 250):
         part = texts[start : start + 250]
         assert as_lists(caching, part) == as_lists(TextTokenizer(tokenizer), part)
-        assert len(caching._last) <= 2000
+        assert len(caching._last) <= caching_tokenizer._MOST_CHUNKS
 
 
 def test_another_tokenizer_is_used_as_it_is() -> None:
