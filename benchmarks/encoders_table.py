@@ -34,7 +34,7 @@ from matplotlib.figure import Figure
 from modeling_dsa.encoders_dsa import ENCODERS
 from modeling_dsa.encoding.encoder import SentenceEncoder
 from modeling_dsa.evaluation.probes import LabelledTexts, check_files, probe, read_labelled
-from modeling_dsa.evaluation.similarity import SimilarityPairs, evaluate_similarity, read_similarity
+from modeling_dsa.evaluation.similarity import SimilarityPairs, evaluate_similarity, read_named_similarity
 from modeling_dsa.files.pictures import look
 from modeling_dsa.onnx.export import export_onnx
 from modeling_dsa.onnx.session import QUANTIZED_FILE, OnnxModel
@@ -167,7 +167,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     arguments, turns = read_lists(parser, argv)
     sentences = [sentence for lists in turns.values() for part in lists for sentence in part]
     with reports_mistakes(parser):
-        similarity = {path.stem: read_similarity(path) for path in arguments.similarity}
+        similarity = {path.stem: read_named_similarity(path) for path in arguments.similarity}
         probes = {paths[0].stem: [read_labelled(path) for path in paths] for paths in arguments.probe}
         for files in probes.values():
             check_files(files)

@@ -1,7 +1,9 @@
 """How well the cosines of sentence vectors follow human scores of similarity."""
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -13,7 +15,7 @@ from scipy.stats import pearsonr, spearmanr
 from modeling_dsa.batching_dsa import Vectors, unit_vectors
 from modeling_dsa.files.columns import LabelNames, find_columns
 from modeling_dsa.files.label_values import as_number
-from modeling_dsa.files.tables import file_table
+from modeling_dsa.files.tables import Table, file_table
 from modeling_dsa.files.text_values import row_texts
 
 Encode: TypeAlias = Callable[[list[str]], Vectors]  # sentences to their vectors, (sentences, numbers)
@@ -52,7 +54,7 @@ class Correlations:
 def read_similarity(
     path: Path, text_columns: Sequence[str] | None = None, score_column: str | None = None
 ) -> SimilarityPairs:
-    """Read pairs with a score, such as STS-B and SICK.
+    """Read pairs with a score, such as STS-B and SICK, where the options --text_column and --score_column name columns.
 
     Args:
         path: A file of `read_rows`.
@@ -71,6 +73,41 @@ def read_similarity(
             f"{path}: similarity needs two texts in a row, but the texts are in {', '.join(columns)} alone: name two "
             "columns with --text_column."
         )
+    return _read_pairs(table, columns, score_column)
+
+
+def read_named_similarity(path: Path) -> SimilarityPairs:
+    """Read pairs with a score where no option names columns, so that their own names have to tell what they hold.
+
+    Args:
+        path: As for `read_similarity`.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: As for `read_similarity`.
+    """
+    table = file_table(path)
+    return _read_pairs(table, *_named_columns(table))
+
+
+def _named_columns(table: Table) -> tuple[Sequence[str], str]:
+    """The two columns of texts and that of scores."""
+    names = dict.fromkeys(itertools.chain.from_iterable(row for _, row in table.read(None)))  # or the file is broken
+    if not names:
+        raise ValueError(f"{table.name} has no rows: give pairs of sentences with a score.")
+    with suppress(ValueError):  # of a doubt: it names options
+        columns, score_column = find_columns(table, label_names=SCORES)
+        if len(columns) == 2:
+            return columns, score_column
+    where = "" if table.has_types else " in its first line"
+    raise ValueError(
+        f"{table.name}: of the columns {', '.join(map(repr, names)):.200} it is not clear which hold the two sentences "
+        f"and their score: call these sentence1, sentence2 and score{where}, and leave the others out."
+    )
+
+
+def _read_pairs(table: Table, columns: Sequence[str], score_column: str) -> SimilarityPairs:
+    """The pairs of a table whose columns are known."""
     texts: list[tuple[str, str]] = []
     scores: list[float] = []
     for location, row in table.read([*columns, score_column]):
@@ -78,7 +115,7 @@ def read_similarity(
         texts.append((first, second))
         scores.append(_score(row[score_column], f"{location}, column {score_column!r}"))
     if len(set(scores)) < 2:
-        raise ValueError(f"{path}: all scores are the same: nothing can be compared with them.")
+        raise ValueError(f"{table.name}: all scores are the same: nothing can be compared with them.")
     return SimilarityPairs([first for first, _ in texts], [second for _, second in texts], np.array(scores))
 
 

@@ -17,7 +17,7 @@ from modeling_dsa.batching_dsa import token_ids
 from modeling_dsa.encoding.sources import open_sentences
 from modeling_dsa.encoding.teacher import load_teacher, teacher_caches, teacher_width
 from modeling_dsa.encoding.teacher_words import TEACHER
-from modeling_dsa.evaluation.similarity import SimilarityPairs, read_similarity
+from modeling_dsa.evaluation.similarity import SimilarityPairs, read_named_similarity
 from modeling_dsa.files.hashing import describe_files
 from modeling_dsa.files.launchers import Process
 from run_glue_style.training.closing_words import told_place
@@ -102,7 +102,7 @@ def prepare_distillation(
     similarity = _read_similarity(teacher.similarity_file or [])
     sentences = _open_sentences(teacher, run.max_train_samples, is_main)
     train, held_out = sentences.hold_out(teacher.validation_sentences)
-    source = _find_vectors(teacher, sentences, accelerator, is_whole=run.max_train_samples is None)
+    source = _find_vectors(teacher, sentences, accelerator)
     with accelerator.main_process_first():  # before the teacher's work, which a mistake would cost
         student, tokenizer = make_student(
             arguments, overrides, losses, sentences, source.width, run.seed, show_progress=is_main
@@ -210,7 +210,7 @@ def _open_sentences(teacher: TeacherArguments, max_train_samples: int | None, pr
 
 
 def _read_similarity(paths: list[Path]) -> dict[str, SimilarityPairs]:
-    similarity = {_name(path): read_similarity(path) for path in paths}
+    similarity = {_name(path): read_named_similarity(path) for path in paths}
     if len(similarity) < len(paths):
         raise ValueError("Two of --similarity_file have the same name: rename one.")
     return similarity
@@ -235,10 +235,8 @@ class _Vectors(NamedTuple):
     open: Callable[[], TeacherVectors]
 
 
-def _find_vectors(
-    teacher: TeacherArguments, sentences: Sentences, accelerator: Accelerator, *, is_whole: bool
-) -> _Vectors:
-    """The vectors of all sentences; `is_whole` if no sentence is left out."""
+def _find_vectors(teacher: TeacherArguments, sentences: Sentences, accelerator: Accelerator) -> _Vectors:
+    """The vectors of all sentences."""
     root = teacher.cache_dir or teacher_caches()
     if teacher.teacher is not None:
         model = load_teacher(teacher.teacher).cpu()  # until it works: on a GPU a second one gives the words before
@@ -253,12 +251,26 @@ def _find_vectors(
         return _Vectors(teacher_width(model), cache.folder, compute)
     assert teacher.teacher_vectors is not None
     vectors = open_vectors(teacher.teacher_vectors)
-    if len(vectors) < len(sentences) or (is_whole and len(vectors) > len(sentences)):
-        raise ValueError(
-            f"{teacher.teacher_vectors} holds {len(vectors):,} vectors, and {sentences.name} {len(sentences):,} "
-            "sentences: give the vectors of these texts, in their order."
-        )
+    _check_count(teacher.teacher_vectors, len(vectors), sentences)
     return _Vectors(vectors.width, root / f"vectors-{vectors.sha256[:16]}", lambda: vectors)
+
+
+def _check_count(path: Path, vectors: int, sentences: Sentences) -> None:
+    """Refuse a number of vectors that is neither that of the sentences that are read nor that of the whole texts."""
+    if vectors == len(sentences):
+        return
+    whole = sentences.count_whole()
+    if whole is None and vectors > len(sentences):
+        logger.warning(
+            f"{sentences.name} does not say how many sentences it has: see that the first {len(sentences):,} of the "
+            f"{vectors:,} vectors in {path} are theirs."
+        )
+    elif vectors != whole:
+        there = f"at least {len(sentences):,}" if whole is None else f"{whole:,}"
+        raise ValueError(
+            f"{path} holds {vectors:,} vectors, and {sentences.name} {there} sentences: give the vectors of these "
+            "texts, in their order."
+        )
 
 
 def _validation_split(

@@ -11,6 +11,7 @@ from tqdm.auto import tqdm
 from modeling_dsa.encoding.sources import SentenceSource
 from modeling_dsa.files.hashing import with_length
 from modeling_dsa.files.lines import STANDARD_INPUT
+from modeling_dsa.files.remote_paths import parse_path
 
 _KEY_BYTES = 8
 
@@ -65,6 +66,24 @@ class Sentences:
 
     def __iter__(self) -> Iterator[str]:
         return itertools.chain.from_iterable(self._examples())
+
+    def count_whole(self) -> int | None:
+        """How many sentences the texts have, also those behind the limit; a file that does not say so is read for it.
+
+        Returns:
+            Their number, or None of a data set of the Hub that does not say so: all of it would have to be fetched.
+
+        Raises:
+            ValueError: The data behind the limit are broken.
+        """
+        if self._limit is None or len(self.keys) < self._limit:
+            return len(self)
+        source = self._sources[0]
+        count = source.count
+        if count is None and parse_path(source.name).exists():  # else it is the Hub's
+            count = sum(1 for _ in source.read())
+            source.require_unchanged()
+        return None if count is None else count * self.per_example
 
     def hold_out(self, count: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Split the examples into those for training and `count` distinct ones for validation.

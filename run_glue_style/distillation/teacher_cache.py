@@ -11,7 +11,8 @@ import logging
 import re
 import signal
 from collections.abc import Iterator, Set
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +25,7 @@ from tqdm.auto import tqdm
 from modeling_dsa.encoding.teacher import teacher_sha256
 from modeling_dsa.encoding.vector_files import write_npy
 from modeling_dsa.files.launchers import Process
-from modeling_dsa.files.replacing import write_json
+from modeling_dsa.files.replacing import replaced_file, write_json
 from run_glue_style.training.half_precision import computes_in_bf16
 from run_glue_style.training.interruption import handled_stops
 
@@ -37,19 +38,49 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 MANIFEST = "manifest.json"
+KEYS = "sentence-keys.bin"  # of all sentences, 8 bytes each: they tell whether others are the first of these
 SHARD_ROWS = 8192  # sentences: sorting them by length leaves little padding
 PART_ROWS = 512  # sentences that a stop costs at most: whole batches, so that parts change none of them
 _CPU_BATCH, _GPU_BATCH = 32, 256
 
 
+@dataclass(frozen=True)
+class _Folder:
+    """Where the vectors of certain sentences are or will be.
+
+    Attributes:
+        path: Of the folder.
+        sha256: Hash of the teacher and the sentences.
+        count: How many sentences they are.
+    """
+
+    path: Path
+    sha256: str
+    count: int
+
+    @property
+    def shards(self) -> list[Path]:
+        return [self.path / f"vectors-{n:06}.npy" for n in range(-(-self.count // SHARD_ROWS))]
+
+    @property
+    def is_finished(self) -> bool:
+        return all(path.is_file() for path in self.shards)
+
+
 class TeacherCache:
-    """The folder of one teacher's vectors of certain sentences."""
+    """The folder of one teacher's vectors of certain sentences, or of a longer text that begins with them.
+
+    Attributes:
+        folder: It.
+        sha256: Hash of the teacher and of all sentences whose vectors it holds.
+    """
 
     def __init__(self, root: Path, name: str, teacher: "SentenceTransformer", sentences: Sentences) -> None:
         """Find the folder; nothing is written.
 
         Args:
-            root: Of all such folders. Another teacher or other sentences have another one in it.
+            root: Of all such folders. Another teacher or other sentences have another one in it; the first sentences of
+                a text have none where the whole text's is finished.
             name: The teacher's, for people.
             teacher: It.
             sentences: What it is given.
@@ -60,14 +91,18 @@ class TeacherCache:
             "sentences": {"sha256": sentences.sha256, "count": len(sentences)},
             "shard_rows": SHARD_ROWS,
         }
-        self.sha256 = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+        sha256 = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
         self._manifest = content | {
+            "sha256": sha256,
             "teacher": {"name": name, **content["teacher"]},
             "sentences": {"name": sentences.name, **content["sentences"]},
         }
         slug = re.sub(r"[^\w.-]+", "-", Path(name).name)
-        self.folder = root / f"{slug}-{self.sha256[:16]}"
-        self._paths = [self.folder / f"vectors-{n:06}.npy" for n in range(-(-len(sentences) // SHARD_ROWS))]
+        own = _Folder(root / f"{slug}-{sha256[:16]}", sha256, len(sentences))
+        longer = None if own.is_finished else self._find_longer(root)  # a run that resumes keeps to what it began with
+        found = longer or own
+        self.folder, self.sha256, self._paths = found.path, found.sha256, found.shards
+        self._is_longer = longer is not None
 
     def compute(self, process: Process) -> None:
         """Compute the shards that are not there, where several processes share them those of this one.
@@ -75,11 +110,16 @@ class TeacherCache:
         Raises:
             KeyboardInterrupt: The process was asked to stop; finished shards and parts stay.
         """
+        if self._is_longer:
+            logger.info(f"{self.folder} holds the teacher's vectors of more sentences, which begin with these.")
+            return
         own = range(process.rank, len(self._paths), process.count)
         missing = [number for number in own if not self._paths[number].is_file()]
         self._remove_parts(set(own).difference(missing))  # a process may have been killed before it did so
         if not missing:
             return
+        with replaced_file(self.folder / KEYS) as beside:
+            self._sentences.sentence_keys.tofile(beside)
         write_json(self._manifest, self.folder / MANIFEST)
         rows = sum(min(SHARD_ROWS, len(self._sentences) - number * SHARD_ROWS) for number in missing)
         logger.info(f"The teacher's vectors are kept in {self.folder}; a stop loses {PART_ROWS} sentences at most.")
@@ -105,6 +145,25 @@ class TeacherCache:
                 "machines share."
             )
         return TeacherVectors(self._paths, self.sha256)
+
+    def _find_longer(self, root: Path) -> _Folder | None:
+        """The shortest finished folder of the same teacher whose sentences begin with these, or are these.
+
+        The shortest, as it stays that: a later run on fewer sentences makes none.
+        """
+        keys, found = self._sentences.sentence_keys.ravel(), []
+        for path in root.glob(f"*/{MANIFEST}"):
+            with suppress(OSError, ValueError, LookupError, TypeError):  # of an earlier version, or broken
+                manifest = json.loads(path.read_text(encoding="utf-8"))
+                folder = _Folder(path.parent, manifest["sha256"], manifest["sentences"]["count"])
+                if (
+                    manifest["teacher"]["sha256"] == self._manifest["teacher"]["sha256"]
+                    and manifest["shard_rows"] == SHARD_ROWS
+                    and np.array_equal(np.fromfile(path.with_name(KEYS), np.uint64, len(keys)), keys)
+                    and folder.is_finished
+                ):
+                    found.append(folder)
+        return min(found, key=lambda folder: (folder.count, folder.path), default=None)
 
     def _shards(self, numbers: set[int]) -> Iterator[tuple[int, list[str]]]:
         sentences = iter(self._sentences)

@@ -8,7 +8,7 @@ import pytest
 from scipy.spatial.distance import cosine
 from scipy.stats import rankdata
 
-from modeling_dsa.evaluation.similarity import correlate, evaluate_similarity, read_similarity
+from modeling_dsa.evaluation.similarity import correlate, evaluate_similarity, read_named_similarity, read_similarity
 
 ROWS = [("a cat", "a kitten", 4.5), ("a cat", "a car", 1), ("two dogs", "three dogs", 3.8)]
 
@@ -50,6 +50,34 @@ def test_mistake_is_told_where_it_is(tmp_path: Path, content: str, message: str)
     with pytest.raises(ValueError, match=message) as caught:
         read_similarity(path)
     assert str(path) in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.csv", "left,right,how\na,b,1\nc,d,2\n", "columns 'left', 'right', 'how' it is not clear .*first line"),
+        ("a.csv", "sentence1,sentence2,score,rating\na,b,1,2\nc,d,2,3\n", "and leave the others out"),
+        ("a.csv", "text,score\na,1\nb,2\n", "call these sentence1, sentence2 and score in its first line"),
+        ("a.jsonl", '{"text": "a", "how": 1}\n', "call these sentence1, sentence2 and score, and"),
+        ("a.csv", "sentence1,sentence2,score\na,b,1\na,,2\n", "line 3, column 'sentence2': '' is no text: fix or"),
+        ("a.csv", "sentence1,sentence2,score\na,b\n", "line 2"),
+        ("a.csv", "sentence1,sentence2,score\n", "has no rows"),
+    ],
+)
+def test_mistake_names_no_option_where_there_is_none(tmp_path: Path, name: str, content: str, message: str) -> None:
+    path = tmp_path / name
+    path.write_text(content, encoding="utf-8")
+    with pytest.raises(ValueError, match=message) as caught:
+        read_named_similarity(path)
+    assert str(path) in str(caught.value)
+    assert "--" not in str(caught.value)
+
+
+def test_columns_that_are_called_as_the_message_says_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("sentence1,sentence2,score\n" + "".join(f"{a},{b},{score}\n" for a, b, score in ROWS), "utf-8")
+    pairs = read_named_similarity(path)
+    assert list(zip(pairs.first, pairs.second, pairs.scores.tolist(), strict=True)) == ROWS
 
 
 def test_correlations_are_those_of_other_code(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from modeling_dsa.encoding.sources import open_sentences
+from modeling_dsa.encoding.sources import SentenceSource, open_sentences
 from run_glue_style.distillation.sentences import Sentences
 
 
@@ -44,6 +44,17 @@ def test_what_is_held_out_of_fewer_sentences_can_be_told_to_be_the_same(tmp_path
     whole, fewer, without = sentences(path), sentences(path, limit=20), sentences(path, limit=7)
     assert whole.hash_of(whole.hold_out(8)[1]) == fewer.hash_of(fewer.hold_out(8)[1])
     assert whole.hash_of(whole.hold_out(5)[1]) != without.hash_of(without.hold_out(4)[1])
+
+
+def test_what_is_behind_the_limit_is_counted_where_it_is_at_hand(tmp_path: Path) -> None:
+    lines = write(tmp_path / "a.txt", [f"sentence {number}" for number in range(40)])
+    table = write(tmp_path / "a.tsv", ["q\ta", *("one\teins" for _ in range(30))])
+    for found in (sentences(lines, limit=5), sentences(lines, limit=40), sentences(lines, limit=99), sentences(lines)):
+        assert found.count_whole() == 40
+    assert sentences(table, ("q", "a"), limit=5).count_whole() == 60
+    for count in (None, 40):
+        of_the_hub = SentenceSource("org/texts", {}, count, lambda: iter("abcdef"))
+        assert Sentences([of_the_hub], 5).count_whole() == count
 
 
 def test_pairs_come_sentence_after_sentence(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.modules import Normalize
 from small_repositories import save_system
 from small_runs import pairs
 
@@ -99,6 +100,38 @@ def test_processes_share_the_shards(teacher: SentenceTransformer, tmp_path: Path
         cache.open()
     cache.compute(Process(0, 2))
     assert len(cache.open()) == 21
+
+
+@pytest.mark.usefixtures("_small_shards")
+def test_the_first_of_the_texts_have_the_vectors_of_the_whole_ones_once_these_are_finished(
+    teacher: SentenceTransformer, tmp_path: Path
+) -> None:
+    def cache(texts: list[str], model: SentenceTransformer = teacher) -> TeacherCache:
+        folder = tmp_path / str(len(texts))
+        folder.mkdir(exist_ok=True)
+        return TeacherCache(tmp_path / "cache", "teacher", model, sentences(folder, texts))
+
+    whole, fewer = cache(TEXTS), cache(TEXTS[:5])
+    fewer.compute(Process())
+    whole.compute(Process(0, 2))
+    assert cache(TEXTS[:10]).folder not in (whole.folder, fewer.folder)  # they are not finished, and too few
+    whole.compute(Process())
+    assert cache(TEXTS[:5]).folder == fewer.folder  # a run that began with them goes on
+    written = times(whole.folder)
+    for count in (3, 8, 10):
+        found = cache(TEXTS[:count])
+        found.compute(Process())
+        vectors = found.open()
+        assert found.folder == (fewer if count == 3 else whole).folder
+        assert vectors.take(np.arange(count)) == pytest.approx(
+            teacher.encode(TEXTS[:count], normalize_embeddings=True), abs=0.01
+        )
+        assert vectors.sha256 == found.sha256
+    assert times(whole.folder) == written
+    assert cache([*TEXTS[:9], "Another one."]).folder != whole.folder
+    assert cache(TEXTS[:10], SentenceTransformer(modules=[*teacher, Normalize()])).folder != whole.folder
+    (fewer.folder / "manifest.json").write_text("[]")
+    assert cache(TEXTS[:3]).folder == whole.folder
 
 
 def test_other_texts_and_other_weights_have_folders_of_their_own(teacher: SentenceTransformer, tmp_path: Path) -> None:
