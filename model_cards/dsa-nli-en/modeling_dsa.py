@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from .convolution_dsa import convolve  # noqa: F401
     from .directional_dsa import DirectionalEncoder  # noqa: F401
     from .handler import EndpointHandler  # noqa: F401
+    from .known_tokens_dsa import without_known_tokens  # noqa: F401
     from .options_dsa import option  # noqa: F401
     from .overlap_dsa import TokenOverlap  # noqa: F401
     from .pairwise_dsa import PairwiseSelfAttention  # noqa: F401

@@ -5,12 +5,17 @@ It needs vectors alone, where transformers' "zero-shot-classification" needs a m
 
 import itertools
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
+from transformers import PreTrainedTokenizerBase
+from transformers.utils import logging
 
-from .batching_dsa import Vectors, softmax, unit_vectors
+from .batching_dsa import Vectors, softmax, token_ids, unit_vectors
+from .known_tokens_dsa import without_known_tokens
 from .pipeline_dsa import SentenceEmbeddingPipeline
+
+logger = logging.get_logger(__name__)
 
 # Contrastive training in sentence-transformers multiplies cosines by 20 before its softmax.
 TEMPERATURE = 0.05
@@ -35,6 +40,9 @@ class ZeroShotSimilarityPipeline(SentenceEmbeddingPipeline):
     ) -> Any:
         """Classify texts.
 
+        A text of which the model knows no word, such as an empty one, has an answer, too, and a warning that it says
+        nothing.
+
         Args:
             inputs: A text, a list of texts, or what gives texts one by one.
             *args: As for every pipeline.
@@ -44,13 +52,15 @@ class ZeroShotSimilarityPipeline(SentenceEmbeddingPipeline):
             **options: `batch_size` and `num_workers`.
 
         Raises:
-            ValueError: There are fewer than two labels, one is empty or given twice, `template` has no `{}`,
-                `temperature` is not above 0, or one of a list of texts is no string.
+            ValueError: There are fewer than two labels, one is empty, given twice or without a word that the model
+                knows, `template` has no `{}`, `temperature` is not above 0, or one of a list of texts is no string.
         """
         if isinstance(candidate_labels, str):
             candidate_labels = [label.strip() for label in candidate_labels.split(",") if label.strip()]
         labels, encode = list(candidate_labels), super().__call__
-        described = np.array(encode(describe_labels(labels, template)))  # (labels, m * d_o)
+        descriptions, tokenizer = describe_labels(labels, template), cast(PreTrainedTokenizerBase, self.tokenizer)
+        refuse_unknown_labels("The model", tokenizer, labels)
+        described = np.array(encode(descriptions))  # (labels, m * d_o)
 
         def answer(text: str, vector: list[float]) -> dict[str, Any]:
             scores = label_probabilities(np.array([vector]), described, temperature)[0]  # (labels,)
@@ -61,13 +71,19 @@ class ZeroShotSimilarityPipeline(SentenceEmbeddingPipeline):
                 "scores": [float(scores[index]) for index in order],
             }
 
+        def told_answer(text: str, vector: list[float]) -> dict[str, Any]:
+            _tell_unknown(tokenizer, [text])
+            return answer(text, vector)
+
         if isinstance(inputs, str):
-            return answer(inputs, encode(inputs, *args, **options))
+            return told_answer(inputs, encode(inputs, *args, **options))
         if isinstance(inputs, list | tuple):
-            return list(map(answer, inputs, encode(inputs, *args, **options)))
+            vectors = encode(inputs, *args, **options)
+            _tell_unknown(tokenizer, inputs)
+            return list(map(answer, inputs, vectors))
         texts, copies = itertools.tee(inputs)
         options["num_workers"] = 0  # another process would read on in what both have of a file
-        return map(answer, texts, encode((text for text in copies), *args, **options))  # a generator it knows
+        return map(told_answer, texts, encode((text for text in copies), *args, **options))  # a generator it knows
 
 
 def describe_labels(labels: Sequence[str], template: str) -> list[str]:
@@ -89,6 +105,22 @@ def describe_labels(labels: Sequence[str], template: str) -> list[str]:
     return [template.replace("{}", label) for label in labels]
 
 
+def refuse_unknown_labels(source: str, tokenizer: PreTrainedTokenizerBase, labels: Sequence[str]) -> None:
+    """Refuse a label of which a model knows no word, whose vector is that of any other such text.
+
+    Args:
+        source: What the model is called.
+        tokenizer: Its tokenizer, one of the `tokenizers` library.
+        labels: Without the template, whose words may all be known.
+
+    Raises:
+        ValueError: There is one.
+    """
+    unknown = _unknown(tokenizer, labels)
+    if unknown:
+        raise ValueError(f"{source} knows no word of the label {labels[unknown[0]]!r:.80}: give other words for it.")
+
+
 def label_probabilities(vectors: Vectors, described: Vectors, temperature: float = TEMPERATURE) -> Vectors:
     """How likely each label is for each text: the softmax of cosines over temperature.
 
@@ -107,3 +139,18 @@ def label_probabilities(vectors: Vectors, described: Vectors, temperature: float
         raise ValueError(f"temperature must be above 0, got {temperature}.")
     of_texts, of_labels = (unit_vectors(found.astype(np.float64)) for found in (vectors, described))
     return softmax(of_texts @ of_labels.T / temperature)
+
+
+def _unknown(tokenizer: PreTrainedTokenizerBase, texts: Sequence[str]) -> list[int]:
+    """The indices of the texts of which a model knows no word."""
+    found = without_known_tokens(*token_ids(tokenizer.backend_tokenizer, texts), tokenizer)  # (texts,)
+    return [int(index) for index in np.flatnonzero(found)]
+
+
+def _tell_unknown(tokenizer: PreTrainedTokenizerBase, texts: Sequence[str]) -> None:
+    unknown = _unknown(tokenizer, texts)
+    if unknown:
+        logger.warning(
+            f"The model knows no word of {len(unknown):,} of {len(texts):,} texts, such as "
+            f"{texts[unknown[0]]!r:.80}: its answers to them say nothing."
+        )

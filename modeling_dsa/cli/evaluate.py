@@ -72,7 +72,7 @@ def add_parser(commands: "argparse._SubParsersAction[Any]") -> None:
         type=Path,
         default=Path(),
         metavar="FOLDER",
-        help="Folder for evaluation.json and evaluation.png; default: the current one.",
+        help="Folder for evaluation.json, evaluation.md and evaluation.png; default: the current one.",
     )
     where.add_argument(
         "--card",
@@ -82,7 +82,7 @@ def add_parser(commands: "argparse._SubParsersAction[Any]") -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Evaluate, print the table, write the files.
+    """Evaluate, write the files, print the table.
 
     Raises:
         ValueError: Packages are missing, the model cannot be loaded or is no classifier, or a file does not fit.
@@ -133,7 +133,10 @@ def run(arguments: argparse.Namespace) -> int:
         environment(),
         results,
     )
+    table = evaluation.as_markdown()
     write_json(evaluation.as_json(), folder / report.FILE)
+    with replaced_file(folder / report.TABLE) as beside:
+        beside.write_text(f"{table}\n", encoding="utf-8")
     with replaced_file(folder / report.PICTURE) as beside:
         evaluation.draw(beside)
     if arguments.card:
@@ -141,8 +144,8 @@ def run(arguments: argparse.Namespace) -> int:
         card.update_card(model_card, evaluation, folder)
         save_card(model_card, folder / CARD)
     with standard_output() as answer:
-        print(evaluation.as_markdown(), file=answer)
-    logger.info(f"{folder / report.FILE} and {folder / report.PICTURE} hold the figures.")
+        print(table, file=answer)
+    logger.info(f"{folder / report.FILE}, {folder / report.TABLE} and {folder / report.PICTURE} hold the figures.")
     return 0
 
 

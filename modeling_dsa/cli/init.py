@@ -17,6 +17,7 @@ from modeling_dsa.shipped.nli import NLI_CLASS_NAMES
 if TYPE_CHECKING:
     from modeling_dsa import DSAConfig
     from modeling_dsa.text.tokenization import WordTokenizer
+    from modeling_dsa.text.vocabulary import Choose
     from modeling_dsa.text.word_vectors import WordVectors
 
 logger = logging.getLogger(__name__)
@@ -151,9 +152,9 @@ def _vocabulary(arguments: argparse.Namespace, width: int) -> "tuple[WordTokeniz
         return vocabulary_from_vectors(arguments.vectors, arguments.most_frequent)
     size = (USUAL_SIZE if teacher else Size()).changed(arguments.vocabulary_size, arguments.pieces)
     if arguments.texts:
-        choose = partial(vocabulary_of_texts, read_texts(arguments.texts, arguments.text_column), size)
+        choose: Choose = partial(vocabulary_of_texts, read_texts(arguments.texts, arguments.text_column), size)
     else:
-        choose = partial(vocabulary_of_list, arguments.word_list, size)
+        choose = vocabulary_of_list(arguments.word_list, size)
     if teacher:
         return vocabulary_from_teacher(teacher, choose, width, frequency_weighting=weighting)
     return vocabulary_from_file(arguments.vectors, choose)

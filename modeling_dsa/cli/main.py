@@ -9,7 +9,7 @@ from functools import partial
 from importlib.metadata import entry_points, version
 from typing import Any, NoReturn
 
-from modeling_dsa.files.command_line import Parser
+from modeling_dsa.files.command_line import Parser, unknown_option
 from modeling_dsa.files.exit_codes import exit_code_of
 from modeling_dsa.files.messages import one_line
 from modeling_dsa.files.standard_output import check_standard_output
@@ -54,6 +54,16 @@ def _run(argv: Sequence[str]) -> int:
 
 class _Parser(Parser):
     """Refuses a mistake with one sentence and exit code 2, also in a verb."""
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        # argparse asks a verb's parser for this alone, and would hand what it leaves to the parser above.
+        arguments, left = super().parse_known_args(args, namespace)
+        option = next((word for word in left if word.startswith("-") and word.strip("-")), None)
+        if option is not None:
+            self.error(unknown_option(option, self._option_string_actions))
+        if left:
+            self.error(f"unrecognized arguments: {' '.join(left)}")
+        return arguments, left
 
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"error: {message}\nSee {self.prog} --help.\n")

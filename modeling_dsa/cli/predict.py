@@ -147,14 +147,11 @@ def _nearest_label(source: str, labels: list[str], template: str) -> "Callable[[
     """What gives the labels whose descriptions are nearest to texts."""
     from modeling_dsa.encoding.encoder import SentenceEncoder
     from modeling_dsa.prediction.answers import answers
-    from modeling_dsa.text.unknown_texts import unknown_texts
-    from modeling_dsa.zero_shot_dsa import describe_labels, label_probabilities
+    from modeling_dsa.zero_shot_dsa import describe_labels, label_probabilities, refuse_unknown_labels
 
     descriptions = describe_labels(labels, template)
     encoder = SentenceEncoder.from_pretrained(source)
-    unknown = unknown_texts(encoder.tokenizer, labels)  # without the template, whose words are all known
-    if unknown:
-        raise ValueError(f"{source} knows no word of the label {labels[unknown[0]]!r:.80}: give other words for it.")
+    refuse_unknown_labels(source, encoder.tokenizer, labels)
     described = _finite_vectors(encoder, descriptions)  # (labels, width)
 
     def predict(texts: "Sequence[Text]") -> "list[Answer]":

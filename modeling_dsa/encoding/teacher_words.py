@@ -65,8 +65,7 @@ def vocabulary_from_teacher(
         progress: Show a bar.
 
     Raises:
-        ValueError: As in `load_teacher` and `teacher_vectors`, or `choose` refuses what it reads.
-        OSError: `choose` reads a file that is missing.
+        ValueError: As in `load_teacher` and `teacher_vectors`, or `choose` refuses what it is given.
     """
     teacher = load_teacher(model)
     capital, small = (np.asarray(teacher.encode([word], show_progress_bar=False)) for word in ("Paris", "paris"))

@@ -11,7 +11,7 @@ from modeling_dsa.files.markdown import markdown_table
 from modeling_dsa.files.pictures import look, save_with_fonts, wrapped
 from modeling_dsa.files.shown_paths import last_part
 
-FILE, PICTURE = "evaluation.json", "evaluation.png"
+FILE, TABLE, PICTURE = "evaluation.json", "evaluation.md", "evaluation.png"
 METRICS = {
     "spearman": "Spearman correlation",
     "pearson": "Pearson correlation",

@@ -3,6 +3,7 @@ twice.
 """
 
 import argparse
+import difflib
 import math
 import os
 import re
@@ -82,6 +83,19 @@ def refuse_mistyped(words: Iterable[str]) -> None:
                 f"{word[:200]!r} would be in a folder called {path.partition('/')[0]}, as a shell leaves ~ alone in "
                 f"quotes and behind =: write {instead}."
             )
+
+
+def unknown_option(argument: str, options: Iterable[str]) -> str:
+    """What to say of an option that there is not: the one that it begins, or that is close to it.
+
+    Args:
+        argument: Such as `--sim` or `--sim=a.csv`.
+        options: Those that there are.
+    """
+    name, options = argument.partition("=")[0], list(options)
+    begun = [option for option in options if option.startswith(name)]
+    close = begun or difflib.get_close_matches(name, options, n=1, cutoff=0.7)
+    return f"there is no option '{name}'." + (f" Did you mean '{close[0]}'?" if close else "")
 
 
 def repeated_option(parser: argparse.ArgumentParser, argv: Sequence[str]) -> str | None:

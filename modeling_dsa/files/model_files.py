@@ -15,7 +15,7 @@ RESULTS, EXAMPLE_SCORES = "all_results.json", "example_scores.npz"  # of the run
 
 # What describes or repeats a model's weights, whichever of our commands wrote it; all else is the user's own.
 _OF_ONE_MODEL = (
-    *("onnx", "README.md", RESULTS, "attention.png", "evaluation.json", "evaluation.png"),
+    *("onnx", "README.md", RESULTS, "attention.png", "evaluation.json", "evaluation.md", "evaluation.png"),
     *("faithfulness.json", "faithfulness.png", EXAMPLE_SCORES),
     *("model*.safetensors", "model*.safetensors.index.json", "*_dsa.py"),
 )

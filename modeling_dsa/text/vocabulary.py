@@ -80,25 +80,33 @@ def vocabulary_of_texts(texts: Iterable[str], size: Size, *, lowercase: bool) ->
     return _vocabulary(counts, size, lowercase, counts)
 
 
-def vocabulary_of_list(path: Path, size: Size, *, lowercase: bool) -> Vocabulary:
-    """Take the first words of a list, and learn pieces from all of them.
+def vocabulary_of_list(path: Path, size: Size) -> Choose:
+    """Read a list, of which the first words are taken, and pieces learnt from all of them.
 
     Args:
         path: A UTF-8 file with one word a line, also with `.gz` behind. A line that is several words for the tokenizer
             (`well-known`) gives each of them.
-        size: How large it is.
-        lowercase: As for `vocabulary_of_texts`.
+        size: How large the vocabulary is.
+
+    Returns:
+        What chooses it; it raises ValueError where the file holds no word.
 
     Raises:
         FileNotFoundError: There is no such file.
-        ValueError: The file holds no word, or is not UTF-8.
+        ValueError: The file is not UTF-8.
     """
-    lines = (line for _, line in read_lines(path))
-    split = split_texts(lines, lowercase=lowercase, open_vocabulary=bool(size.pieces))
-    words = dict.fromkeys(chain.from_iterable(split), 1)
-    if not words:
-        raise ValueError(f"There is no word in {path}: give a list with one word a line.")
-    return _vocabulary(words, size, lowercase, {})
+    if not path.exists():
+        raise FileNotFoundError(f"There is no word list {path}: give a file with one word a line.")
+    lines = [line for _, line in read_lines(path)]  # now: a mistake is told before a teacher is loaded
+
+    def choose(*, lowercase: bool) -> Vocabulary:
+        split = split_texts(lines, lowercase=lowercase, open_vocabulary=bool(size.pieces))
+        words = dict.fromkeys(chain.from_iterable(split), 1)
+        if not words:
+            raise ValueError(f"There is no word in {path}: give a list with one word a line.")
+        return _vocabulary(words, size, lowercase, {})
+
+    return choose
 
 
 def token_counts(vocabulary: Vocabulary, tokenizer: WordTokenizer) -> Counter[str]:

@@ -2,7 +2,6 @@
 
 import argparse
 import copy
-import difflib
 import re
 import sys
 from collections.abc import Callable, Collection, Sequence
@@ -15,7 +14,7 @@ from transformers import HfArgumentParser
 
 from modeling_dsa import DSAConfig
 from modeling_dsa.encoders_dsa import ENCODERS
-from modeling_dsa.files.command_line import refuse_mistyped, repeated_option
+from modeling_dsa.files.command_line import refuse_mistyped, repeated_option, unknown_option
 from modeling_dsa.files.model_folder import read_config
 from modeling_dsa.options_dsa import option, option_help
 from modeling_dsa.poolings_dsa import POOLINGS
@@ -102,11 +101,9 @@ class _Parser(HfArgumentParser):
 
     def refuse_option(self, argument: str) -> NoReturn:
         """Say that there is no such option, and what it might have been."""
-        name = argument.split("=")[0]
         names = [option for option in self._option_string_actions if "_" in option or "-" not in option[2:]]
         names.remove("--help")
-        close = difflib.get_close_matches(name, names, n=1, cutoff=0.7)
-        self.error(f"there is no option '{name}'." + (f" Did you mean '{close[0]}'?" if close else ""))
+        self.error(unknown_option(argument, names))
 
     def arguments_of(self, options: dict[str, Any]) -> list[str]:
         """Options of a recipe as a command line, so that one parser checks both."""

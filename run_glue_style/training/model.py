@@ -207,7 +207,7 @@ def _choice(arguments: ModelArguments, texts: Iterable[str]) -> Choose:
     """What chooses the vocabulary whose vectors a teacher gives."""
     size = USUAL_SIZE.changed(arguments.vocabulary_size, arguments.pieces)
     if arguments.word_list is not None:
-        return partial(vocabulary_of_list, arguments.word_list, size)
+        return vocabulary_of_list(arguments.word_list, size)
     return partial(vocabulary_of_texts, texts, size)
 
 

@@ -58,6 +58,11 @@ def test_workers_take_no_text_of_a_stream_away(choose: Any, tmp_path: Path) -> N
     assert [answer["sequence"] for answer in found] == path.read_text().splitlines()
 
 
+def test_texts_of_which_the_model_knows_no_word_are_told(choose: Any, caplog: pytest.LogCaptureFixture) -> None:
+    assert len(choose(["", TEXTS[0], "运动"], candidate_labels=LABELS)) == 3
+    assert caplog.messages == ["The model knows no word of 2 of 3 texts, such as '': its answers to them say nothing."]
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -65,6 +70,10 @@ def test_workers_take_no_text_of_a_stream_away(choose: Any, tmp_path: Path) -> N
         ({"candidate_labels": ["one", "one"]}, "two or more different texts"),
         ({"candidate_labels": ["one", " "]}, "two or more different texts"),
         ({"candidate_labels": ["one", None]}, "two or more different texts, not 'one', None"),
+        (
+            {"candidate_labels": ["运动", "dogs"]},
+            "The model knows no word of the label '运动': give other words",
+        ),
         ({"candidate_labels": LABELS, "template": "no place"}, "has no {}, where a label is to stand"),
         ({"candidate_labels": LABELS, "temperature": 0}, "temperature must be above 0, got 0"),
     ],

@@ -79,6 +79,7 @@ def test_figures_are_those_of_other_libraries(folder: Path, tmp_path: Path, caps
     assert content["command"] == "dsa evaluate nli --similarity scores.tsv --labelled nli.jsonl --output new"
     assert content["model"] == "nli"
     assert list(content["files"]) == ["model.safetensors", "config.json", "tokenizer.json"]
+    assert (tmp_path / "new" / "evaluation.md").read_text(encoding="utf-8") == table
     assert (tmp_path / "new" / "evaluation.png").read_bytes().startswith(b"\x89PNG")
 
 

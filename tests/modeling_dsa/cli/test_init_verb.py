@@ -228,6 +228,9 @@ def test_mistakes_of_init_are_clear(inputs: Inputs, tmp_path: Path, caplog: pyte
         assert "\n" not in caplog.messages[-1]
     assert init(output, inputs, "--most_frequent", 2, "--text_column", "a", texts=False) == 2
     assert caplog.messages[-1] == "error: --text_column names a column of the texts: give it with --texts."
+    no_list = tmp_path / "no.txt"  # is told before the teacher is loaded
+    assert init(output, inputs, "--vectors", f"teacher:{tmp_path}", "--word_list", no_list, texts=False) == 2
+    assert caplog.messages[-1] == f"error: There is no word list {no_list}: give a file with one word a line."
     output.write_text("")
     assert init(output, inputs) == 2
     assert caplog.messages[-1] == f"error: {output} is a file: give the path of a folder to write."

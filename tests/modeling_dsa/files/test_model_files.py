@@ -12,7 +12,8 @@ NEW = {"config.json", "model.safetensors", "modeling_dsa.py"}
 OLD = {
     *NEW,
     *("README.md", "all_results.json", "attention.png", "onnx/model.onnx", "retired_dsa.py"),
-    *("evaluation.json", "evaluation.png", "faithfulness.json", "faithfulness.png", "example_scores.npz"),
+    *("evaluation.json", "evaluation.md", "evaluation.png"),
+    *("faithfulness.json", "faithfulness.png", "example_scores.npz"),
     *("model-00001-of-00002.safetensors", "model.safetensors.index.json"),
 }
 OWN = {"notes.txt", "checkpoints/step-1/model.safetensors"}

@@ -23,6 +23,7 @@ from small_runs import SMALL_SIZES, logged_error, pairs, read_results, run_main,
 from modeling_dsa import DSAConfig, DSAForNLI, DSAForSequenceClassification, DSAModel
 from modeling_dsa.shipped.files import CARD_TEMPLATE
 from modeling_dsa.shipped.nli import NLI_CLASS_NAMES
+from modeling_dsa.text.tokenization import build_tokenizer
 from run_glue_style import run_nli
 from run_glue_style.reporting import model_card as cards
 from run_glue_style.reporting.card.known_data import JOINED_PAIRS, KNOWN_DATA
@@ -546,6 +547,21 @@ def test_nothing_is_claimed_where_nothing_was_measured(model_class: Any, tmp_pat
     assert ("widget" in data) is not is_encoder
     assert ('pipeline("text-classification"' in card.text) is not is_encoder
     assert 'pipeline("sentence-embedding"' in card.text
+
+
+def test_the_snippet_shows_the_weights_of_whole_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tokenizer = build_tokenizer(["a", "man", "is"], lowercase=True, pieces=["play", "##ing", "gu", "##it", "##ar"])
+    DSAModel(DSAConfig(vocab_size=len(tokenizer), **SMALL_SIZES)).save_pretrained(tmp_path / ID)
+    tokenizer.save_pretrained(tmp_path / ID)
+    (block,) = (text for text in python_blocks(ModelCard.load(write_card(tmp_path / ID, ID))) if "attentions" in text)
+    monkeypatch.chdir(tmp_path)
+    exec(block.replace(", trust_remote_code=True", ""), {})
+    _, *lines = capsys.readouterr().out.splitlines()
+    words, weights = zip(*(line.split("\t") for line in lines), strict=True)
+    assert words == ("A", "man", "is", "playing", "a", "guitar", ".")
+    assert sum(map(float, weights)) == pytest.approx(1, abs=0.05)
 
 
 @pytest.mark.parametrize(
