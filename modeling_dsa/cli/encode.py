@@ -16,8 +16,6 @@ from modeling_dsa.shipped.models import model_source
 
 logger = logging.getLogger(__name__)
 
-LARGEST_FOLDED_VOCABULARY = 50_000  # the folded tables of single DSA then take half a gigabyte
-
 
 def add_parser(commands: "argparse._SubParsersAction[Any]") -> None:
     """Add the verb to the command `dsa`."""
@@ -74,7 +72,6 @@ def run(arguments: argparse.Namespace) -> int:
         ValueError: An input cannot be read or does not fit, or the output is in use.
         OSError: A file is missing or cannot be written.
     """
-    from modeling_dsa.encoders_dsa import ENCODERS
     from modeling_dsa.encoding.bulk import BulkOptions, check_output, encode_bulk
     from modeling_dsa.encoding.encoder import SentenceEncoder
     from modeling_dsa.encoding.sources import open_sentences
@@ -90,9 +87,7 @@ def run(arguments: argparse.Namespace) -> int:
     _refuse_input_in(output, arguments.input)
     source = open_sentences(arguments.input, arguments.text_column, arguments.split)
     encoder = SentenceEncoder.from_pretrained(arguments.model)
-    config = encoder.model.config
-    if ENCODERS[config.encoder].can_fold and config.vocab_size <= LARGEST_FOLDED_VOCABULARY:
-        encoder.model.fold_embeddings()  # type: ignore[operator]  # of DSAModel
+    encoder.fold_small_vocabulary()
     options = BulkOptions(
         batch_size=arguments.batch_size,
         normalize=arguments.normalize,

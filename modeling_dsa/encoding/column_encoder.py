@@ -176,13 +176,14 @@ class ColumnEncoder:
 
 
 def _load(model: str, sha256: str | None, device: str | None) -> tuple[SentenceEncoder, str]:
-    """A model and its hash, which must be `sha256` where that is given."""
+    """A model, folded as `dsa encode` folds it, and its hash, which must be `sha256` where that is given."""
     encoder = SentenceEncoder.from_pretrained(model, device=device)
     found = model_hash(encoder)
     if sha256 not in (None, found):
         raise ValueError(
             f"{model} is another model on this worker than where the work was planned: bring them in line."
         )
+    encoder.fold_small_vocabulary()
     return encoder, found
 
 

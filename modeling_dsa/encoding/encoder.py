@@ -10,6 +10,7 @@ from typing import Any, Self, cast
 from transformers import AutoModel, PreTrainedModel, PreTrainedTokenizerBase
 
 from modeling_dsa.batching_dsa import BATCH_SIZE, Vectors, VectorType, check_token_ids, encode_sentences
+from modeling_dsa.encoders_dsa import ENCODERS
 from modeling_dsa.files.loading import default_device, load_tokenizer, loading_errors
 from modeling_dsa.files.model_folder import find_file, read_config
 from modeling_dsa.vectors_dsa import batch_vectors
@@ -17,6 +18,8 @@ from modeling_dsa.vectors_dsa import batch_vectors
 from .caching_tokenizer import text_tokenizer
 
 logger = logging.getLogger(__name__)
+
+LARGEST_FOLDED_VOCABULARY = 50_000  # the folded tables of single DSA then take half a gigabyte
 
 
 class SentenceEncoder:
@@ -79,6 +82,15 @@ class SentenceEncoder:
     def width(self) -> int:
         """Numbers in a vector, m * d_o."""
         return int(self.model.config.sentence_embedding_size)
+
+    def fold_small_vocabulary(self) -> None:
+        """Fold the word table into the first layer, for many sentences (`DSAModel.fold_embeddings`).
+
+        Nothing, where the encoder cannot be folded, or where the vocabulary is so large that the tables would be, too.
+        """
+        config = self.model.config
+        if ENCODERS[config.encoder].can_fold and config.vocab_size <= LARGEST_FOLDED_VOCABULARY:
+            self.model.fold_embeddings()  # type: ignore[operator]  # of DSAModel
 
     def encode(
         self,

@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas
@@ -73,6 +74,19 @@ def test_a_process_loads_a_model_once(model: Path, tmp_path: Path) -> None:
     first = pickle.loads(sent)({"text": ["a dog"]})["vector"]
     shutil.rmtree(folder)
     assert (pickle.loads(sent)({"text": ["a dog"]})["vector"] == first).all()
+
+
+@pytest.mark.parametrize(
+    ("changes", "is_folded"),
+    [({}, True), ({"encoder": "bilstm", "hidden_size": 6, "pooling": "max"}, False)],
+)
+def test_a_worker_folds_the_word_table_where_the_encoder_can(
+    changes: dict[str, Any], is_folded: bool, tmp_path: Path
+) -> None:
+    sent = pickle.loads(pickle.dumps(ColumnEncoder(str(save_encoder(tmp_path / "model", **changes)))))
+    assert (sent._loaded().model.folded is not None) == is_folded
+    expected = SentenceEncoder.from_pretrained(tmp_path / "model").encode(SENTENCES)
+    assert np.abs(sent({"text": SENTENCES})["vector"] - expected).max() <= 1e-6
 
 
 def test_a_mistake_stops_the_worker(model: Path, tmp_path: Path) -> None:
@@ -152,13 +166,11 @@ def killing_one(
             process.kill()
 
 
-def check_all(model: Path, vectors: Path, sentences: Path) -> None:
-    """Each row of the input is there once, with its vector."""
-    given = pyarrow.parquet.read_table(sentences).sort_by("id")
-    found = pyarrow.parquet.read_table(vectors).sort_by("id")
-    assert found["id"].to_pylist() == given["id"].to_pylist()
-    assert found["text"].to_pylist() == given["text"].to_pylist()
-    assert found["number"].to_pylist() == given["number"].to_pylist()
+def check_all(model: Path, vectors: Path, given: pyarrow.Table) -> None:
+    """Each given row is there once, with its vector."""
+    given, found = (table.sort_by("id") for table in (given, pyarrow.parquet.read_table(vectors)))
+    for name in given.column_names:
+        assert found[name].to_pylist() == given[name].to_pylist()
     expected = SentenceEncoder.from_pretrained(model).encode(given["text"].to_pylist(), normalize=True)
     assert np.abs(np.array(found["vector"].to_pylist()) - expected).max() <= 1e-5
 
@@ -185,7 +197,15 @@ def test_ray_gives_the_work_of_a_killed_actor_to_another(model: Path, sentences:
         RAY_worker_niceness="0",  # at Ray's 15 its workers wait for whatever else runs here
     )
     assert code == 0
-    check_all(model, vectors, sentences)
+    check_all(model, vectors, pyarrow.parquet.read_table(sentences))
+
+
+# Whole numbers are not missing here; in the session of the other work, as Spark takes long to start.
+SPARK_FRAMES = """
+few = sentences.where("id < 100").drop("number")
+schema = few.selectExpr("*", "cast(null as array<float>) as vector").schema
+few.mapInPandas(encode.frames, schema).write.parquet("{}")
+"""
 
 
 @pytest.mark.slow
@@ -193,20 +213,21 @@ def test_spark_gives_the_work_of_a_killed_executor_to_another(model: Path, sente
     pytest.importorskip("pyspark", reason="pyspark is not installed")
     if shutil.which("java") is None:
         pytest.skip("Spark needs Java")
-    vectors = tmp_path / "vectors"
+    vectors, frames = tmp_path / "vectors", tmp_path / "frames"
 
     def is_executor(command: list[str]) -> bool:
         return "org.apache.spark.executor.CoarseGrainedExecutorBackend" in command
 
     code = killing_one(
-        script("spark", model, sentences, tmp_path),
+        script("spark", model, sentences, tmp_path) + SPARK_FRAMES.format(frames),
         is_executor,
         lambda: any(vectors.rglob("part-*.parquet")),
         PYSPARK_PYTHON=sys.executable,
         PYSPARK_SUBMIT_ARGS="--master local-cluster[2,1,1024] pyspark-shell",
     )
     assert code == 0
-    check_all(model, vectors, sentences)
+    check_all(model, vectors, pyarrow.parquet.read_table(sentences))
+    check_all(model, frames, pyarrow.parquet.read_table(sentences, columns=["id", "text"]).slice(0, 100))
 
 
 @pytest.mark.slow
@@ -223,4 +244,4 @@ def test_datasets_encodes_what_a_killed_process_left(model: Path, sentences: Pat
     environment = os.environ | {"HF_HUB_OFFLINE": "1", "HF_DATASETS_CACHE": str(cache)}
     subprocess.run([sys.executable, "-c", text], env=environment, check=True, timeout=300)
     assert pyarrow.parquet.read_table(vectors)["id"].to_pylist() == list(range(FILES * ROWS))
-    check_all(model, vectors, sentences)
+    check_all(model, vectors, pyarrow.parquet.read_table(sentences))

@@ -28,7 +28,7 @@ from modeling_dsa import DSAConfig, DSAForNLI, DSAForSequenceClassification, DSA
 from modeling_dsa.cli.main import main
 from modeling_dsa.encoders_dsa import ENCODERS, NoEncoder
 from modeling_dsa.onnx import quantization
-from modeling_dsa.onnx.export import export_onnx
+from modeling_dsa.onnx.export import _check_close, export_onnx
 from modeling_dsa.onnx.layers import ONNX_ENCODERS
 from modeling_dsa.onnx.weights import weights_hash
 from modeling_dsa.packing_dsa import Packing
@@ -235,6 +235,35 @@ def test_a_file_that_is_not_equal_is_refused(tmp_path: Path, monkeypatch: pytest
     with pytest.raises(ValueError, match=r"not equal to the model: logits differs by .* for a batch of .* not kept"):
         export_onnx(model_of(encoder="none", pooling="mean"), tmp_path)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("output", "factor", "problem_type", "said"),
+    [
+        ("attention", np.nan, None, "attention has numbers that are not finite"),
+        ("pooler_output", 0, None, r"pooler_output has a mean cosine of 0\.000 with its own; at least 0\.95 is asked"),
+        ("second_pooler_output", -1, None, r"second_pooler_output has a mean cosine of -\d\.\d+ with its own"),
+        ("logits", -1, None, r"logits give its own answer to \d+% of random examples; at least 80% is asked"),
+        ("logits", -1, "multi_label_classification", "logits give its own answer to 0% of random examples"),
+        ("logits", 2, "regression", r"logits give its own answer to \d+% of random examples"),
+    ],
+)
+def test_an_int8_file_that_is_not_close_is_refused(
+    output: str, factor: float, problem_type: str | None, said: str, exported: Saved, tmp_path: Path
+) -> None:
+    model = copy.deepcopy(exported.model)
+    model.config.problem_type = problem_type
+    written = onnx.load(exported.folder / "onnx" / "model_quantized.onnx")
+    for node in written.graph.node:
+        for names in (node.input, node.output):
+            names[:] = ["right" if name == output else name for name in names]
+    written.graph.initializer.append(onnx.numpy_helper.from_array(np.array(factor, np.float32), "factor"))
+    written.graph.node.append(onnx.helper.make_node("Mul", ["right", "factor"], [output]))
+    file = tmp_path / "model_quantized.onnx"
+    _check_close(model, exported.folder / "onnx" / file.name)
+    onnx.save(written, file)
+    with pytest.raises(ValueError, match=rf"In int8 this model's {said}.*\. Use the fp32 file\."):
+        _check_close(model, file)
 
 
 def test_random_predictions_are_refused(tmp_path: Path) -> None:
