@@ -39,12 +39,12 @@ if TYPE_CHECKING:
     from .convolution_dsa import convolve  # noqa: F401
     from .directional_dsa import DirectionalEncoder  # noqa: F401
     from .handler import EndpointHandler  # noqa: F401
-    from .known_tokens_dsa import without_known_tokens  # noqa: F401
     from .options_dsa import option  # noqa: F401
     from .overlap_dsa import TokenOverlap  # noqa: F401
     from .pairwise_dsa import PairwiseSelfAttention  # noqa: F401
     from .pipeline_dsa import SentenceEmbeddingPipeline  # noqa: F401
     from .tree_dsa import GumbelTreeLSTM  # noqa: F401
+    from .unknown_texts_dsa import unknown_texts  # noqa: F401
     from .vectors_dsa import batch_vectors  # noqa: F401
     from .windows_dsa import Windows  # noqa: F401
     from .zero_shot_dsa import ZeroShotSimilarityPipeline  # noqa: F401

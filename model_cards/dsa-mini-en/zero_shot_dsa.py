@@ -11,9 +11,9 @@ import numpy as np
 from transformers import PreTrainedTokenizerBase
 from transformers.utils import logging
 
-from .batching_dsa import Vectors, softmax, token_ids, unit_vectors
-from .known_tokens_dsa import without_known_tokens
+from .batching_dsa import Vectors, softmax, unit_vectors
 from .pipeline_dsa import SentenceEmbeddingPipeline
+from .unknown_texts_dsa import told_unknown, unknown_texts
 
 logger = logging.get_logger(__name__)
 
@@ -116,7 +116,7 @@ def refuse_unknown_labels(source: str, tokenizer: PreTrainedTokenizerBase, label
     Raises:
         ValueError: There is one.
     """
-    unknown = _unknown(tokenizer, labels)
+    unknown = unknown_texts(tokenizer, labels)
     if unknown:
         raise ValueError(f"{source} knows no word of the label {labels[unknown[0]]!r:.80}: give other words for it.")
 
@@ -141,16 +141,6 @@ def label_probabilities(vectors: Vectors, described: Vectors, temperature: float
     return softmax(of_texts @ of_labels.T / temperature)
 
 
-def _unknown(tokenizer: PreTrainedTokenizerBase, texts: Sequence[str]) -> list[int]:
-    """The indices of the texts of which a model knows no word."""
-    found = without_known_tokens(*token_ids(tokenizer.backend_tokenizer, texts), tokenizer)  # (texts,)
-    return [int(index) for index in np.flatnonzero(found)]
-
-
 def _tell_unknown(tokenizer: PreTrainedTokenizerBase, texts: Sequence[str]) -> None:
-    unknown = _unknown(tokenizer, texts)
-    if unknown:
-        logger.warning(
-            f"The model knows no word of {len(unknown):,} of {len(texts):,} texts, such as "
-            f"{texts[unknown[0]]!r:.80}: its answers to them say nothing."
-        )
+    if unknown := unknown_texts(tokenizer, texts):
+        logger.warning(f"{told_unknown('The model', texts, unknown)}: its answers to them say nothing.")

@@ -150,7 +150,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _tell_unknown(model: "EvaluatedModel", path: Path, texts: "Sequence[Text]") -> None:
-    from modeling_dsa.text.unknown_texts import told_unknown
+    from modeling_dsa.unknown_texts_dsa import told_unknown
 
     if found := model.unknown(texts):
         logger.warning(f"{path}: {told_unknown('the model', texts, found)}: figures of them say nothing.")

@@ -174,7 +174,7 @@ def _finite_vectors(encoder: "SentenceEncoder", texts: "Sequence[str]") -> "Vect
 
 
 def _tell_unknown(source: str, tokenizer: "PreTrainedTokenizerBase", texts: "Sequence[Text]") -> None:
-    from modeling_dsa.text.unknown_texts import told_unknown, unknown_texts
+    from modeling_dsa.unknown_texts_dsa import told_unknown, unknown_texts
 
     if found := unknown_texts(tokenizer, texts):
         logger.warning(f"{told_unknown(source, texts, found)}: its answers to them say nothing.")

@@ -19,7 +19,7 @@ from modeling_dsa.files.launchers import Process
 from modeling_dsa.files.lines import STANDARD_INPUT
 from modeling_dsa.files.model_folder import holds_model
 from modeling_dsa.files.remote_paths import AnyPath
-from modeling_dsa.text.unknown_texts import told_unknown, unknown_texts
+from modeling_dsa.unknown_texts_dsa import told_unknown, unknown_texts
 
 from .encoder import SentenceEncoder
 from .manifest import MANIFEST, Manifest, check_or_write_manifest, require_own

@@ -13,7 +13,7 @@ from modeling_dsa.files.model_folder import OtherFamilyError, find_file, read_co
 from modeling_dsa.modeling_dsa import DSAForSequenceClassification
 from modeling_dsa.prediction.logits import score_function
 from modeling_dsa.prediction.scores import label_scores
-from modeling_dsa.text.unknown_texts import unknown_texts
+from modeling_dsa.unknown_texts_dsa import unknown_texts
 
 from .similarity import Encode
 

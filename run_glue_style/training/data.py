@@ -8,8 +8,7 @@ from datasets import Dataset, DatasetDict
 from transformers import PreTrainedTokenizerBase
 
 from modeling_dsa.batching_dsa import Integers
-from modeling_dsa.known_tokens_dsa import without_known_tokens
-from modeling_dsa.text.unknown_texts import told_unknown
+from modeling_dsa.unknown_texts_dsa import told_unknown, without_known_tokens
 from run_glue_style.tasks.class_shares import ClassShares
 from run_glue_style.tasks.distinct_texts import DistinctTexts, distinct_texts
 from run_glue_style.tasks.task import Task

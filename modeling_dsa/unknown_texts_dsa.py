@@ -5,8 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from transformers import PreTrainedTokenizerBase
 
-from modeling_dsa.batching_dsa import Text, TextTokenizer
-from modeling_dsa.known_tokens_dsa import without_known_tokens
+from .batching_dsa import Integers, Text, TextTokenizer
 
 
 def unknown_texts(tokenizer: PreTrainedTokenizerBase, texts: Sequence[Text]) -> list[int]:
@@ -38,3 +37,20 @@ def told_unknown(source: str, texts: Sequence[Text], unknown: Sequence[int]) -> 
         unknown: Which of them hold none; one at least.
     """
     return f"{source} knows no word of {len(unknown):,} of {len(texts):,} texts, such as {texts[unknown[0]]!r:.80}"
+
+
+def without_known_tokens(ids: Integers, lengths: Integers, tokenizer: PreTrainedTokenizerBase) -> Integers:
+    """Which texts hold no token that is known and read.
+
+    Args:
+        ids: Of all texts, one after another. (tokens,)
+        lengths: How many each text has. (texts,)
+        tokenizer: What they are of.
+
+    Returns:
+        Truth values. (texts,)
+    """
+    owners = np.repeat(np.arange(len(lengths)), lengths)  # (tokens,)
+    said = ~np.isin(ids, [id for id in (tokenizer.unk_token_id, tokenizer.sep_token_id) if id is not None])  # (tokens,)
+    found: Integers = np.bincount(owners[said], minlength=len(lengths)) == 0  # (texts,)
+    return found
