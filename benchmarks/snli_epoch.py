@@ -237,6 +237,14 @@ def parse_options(argv: Sequence[str] | None, on_gpu: bool) -> argparse.Namespac
     parser.add_argument(
         "--seconds", type=float, default=30.0, help="time for an epoch of a variant (default: %(default)s)"
     )
+    precisions = ["fp32", "tf32", "bf16"] if on_gpu else ["fp32", "bf16"]
+    parser.add_argument(
+        "--precision",
+        nargs="+",
+        choices=precisions,
+        default=precisions,
+        help="default: fp32 tf32 bf16, on a CPU no tf32",
+    )
     parser.add_argument("--no_compile", action="store_true", help="leave out the compiled models")
     options = parse(parser, argv, {"pairs": 40, "batch_size": [16]})
     if options.seconds <= 0:
@@ -269,7 +277,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     tokens = int(pairs.premise_tokens.sum() + pairs.hypothesis_tokens.sum())
     setup = {"tokens": tokens, "product_size": product_size, "product_teraflops": product_teraflops}
     record = Record(recorded_options(options), describe_machine(), setup, [])
-    for precision in ("fp32", "tf32", "bf16") if on_gpu else ("fp32", "bf16"):
+    for precision in options.precision:
         set_precision(precision)
         product_teraflops[precision] = product_speed(precision, product_size, device) / 1e12
         for compiled, size in itertools.product((False,) if options.no_compile else (False, True), options.batch_size):

@@ -6,11 +6,12 @@ The systems are the settings of configuration/tables/snli.yaml with their own si
 word vectors. A step is forward, backward and fused AdamW, whatever a setting's own optimiser is, on the same random
 batches of the pairs that ship; the systems take turns on every batch. Seconds of an epoch are the median of a batch's
 seconds for a pair, times SNLI's 549,367 training pairs. The paper's seconds are of one GTX 1080 Ti, some by other
-authors' code, so that only ratios can be compared. Hard attention (resan) draws in every step.
+authors' code, so that only ratios can be compared. Hard attention (resan) draws in every step. With `--device cuda`
+all is on the GPU, the batches beforehand; it multiplies in full precision, and a step ends when the GPU is done.
 """
 
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -78,7 +79,10 @@ def measure(models: Mapping[str, DSAForNLI], batches: Sequence[Batch], table: Pu
         batches: Of which the first are not timed.
         table: What was published of them.
     """
-    steps = {name: training_step(model, loss_of(model)) for name, model in models.items()}
+    steps = {
+        name: _finished(training_step(model, loss_of(model), device=model.device.type))
+        for name, model in models.items()
+    }
     taken = alternate(steps, batches, "Training", WARM_UP_ROUNDS)
     pairs = [len(batch.labels) for batch in batches[WARM_UP_ROUNDS:]]
     epoch = table.published_with.train_examples
@@ -108,6 +112,17 @@ def measure(models: Mapping[str, DSAForNLI], batches: Sequence[Batch], table: Pu
             }
         )
     return results
+
+
+def _finished(step: Callable[[Batch], None]) -> Callable[[Batch], None]:
+    """The same step, which ends when a GPU has done what it was told."""
+
+    def run(batch: Batch) -> None:
+        step(batch)
+        if batch.labels.is_cuda:
+            torch.cuda.synchronize()
+
+    return run
 
 
 def draw(record: Record) -> Figure:
@@ -141,18 +156,22 @@ def main(argv: Sequence[str] | None = None) -> None:
         "--batch_size", type=whole_number(2), default=64, help="pairs in a batch (default: %(default)s, that of DiSAN)"
     )
     parser.add_argument("--systems", nargs="+", help="rows of configuration/tables/snli.yaml; default: all")
+    parser.add_argument("--device", default="cpu", help="of torch: cpu or cuda (default: %(default)s)")
     arguments = parse(parser, argv, {"rounds": 2, "batch_size": 4, "systems": QUICK_SYSTEMS})
     table = read_published("snli")
     with reports_mistakes(parser):
         systems = choose_systems(table, arguments.systems)
         pairs = draw_pairs((arguments.rounds + WARM_UP_ROUNDS) * arguments.batch_size)
     torch.set_num_threads(arguments.threads)
+    torch.backends.cudnn.allow_tf32 = False
     keep_freed_memory()
     config, tokenizer = prepare_pairs(pairs)
-    batches = make_batches(pairs, arguments.batch_size, config, tokenizer)
+    batches = [
+        batch.on_device(arguments.device) for batch in make_batches(pairs, arguments.batch_size, config, tokenizer)
+    ]
     machine = describe_machine()
     tokens = sum(batch.tokens for batch in batches) / len(pairs["label"])
-    models = {name: make_model(f"{name}-{table.name}", len(tokenizer)) for name in systems}
+    models = {name: make_model(f"{name}-{table.name}", len(tokenizer)).to(arguments.device) for name in systems}
     results = measure(models, batches, table)
     keep(
         Record(recorded_options(arguments), machine, {"tokens_per_pair": tokens}, results),

@@ -42,6 +42,7 @@ from modeling_dsa.files.loading import load_model_and_tokenizer  # noqa: E402
 from modeling_dsa.files.replacing import replaced_file  # noqa: E402
 from modeling_dsa.hub.static_space import write_static_space  # noqa: E402
 from run_glue_style.reporting import cost_plot, entropy_history, growth_plot, tabulate  # noqa: E402
+from run_glue_style.reporting.paper_comparison import read_epochs  # noqa: E402
 from run_glue_style.reporting.published import read_published  # noqa: E402
 from run_glue_style.reporting.reporters import draw_attention_of_examples  # noqa: E402
 from run_glue_style.reporting.rows import read_rows  # noqa: E402
@@ -106,7 +107,7 @@ def pictures() -> dict[Path, Draw]:
     history = partial(entropy_history.draw_files, runs, attention / "entropy")
     found |= dict.fromkeys((attention / "entropy.png", attention / "entropy.svg"), history)
     snli = ROOT / "results" / "snli-table"
-    epochs = cost_plot.read_epochs(ROOT / "benchmarks" / "table_epoch.json")
+    epochs = read_epochs(ROOT / "benchmarks" / "table_epoch.json")
     costs = partial(cost_plot.draw_costs, read_published("snli"), read_rows(snli), snli / "costs", epochs)
     found |= dict.fromkeys((snli / "costs.png", snli / "costs.svg"), costs)
     folder = ROOT / "results" / "distillation-growth"

@@ -11,7 +11,7 @@ resumes where it was stopped; what is finished is not done again.
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 if not __package__:  # started by its path: Python searches this folder, and not the repository's root
@@ -19,7 +19,7 @@ if not __package__:  # started by its path: Python searches this folder, and not
 
 from modeling_dsa.files.command_line import make_parser, whole_number
 from run_glue_style.reporting.grid.definition import LEFT_OUT
-from run_glue_style.reporting.paper_comparison import Comparison
+from run_glue_style.reporting.paper_comparison import Comparison, read_epochs
 from run_glue_style.reporting.published import PublishedTable, read_published
 from run_glue_style.reporting.rows import read_rows
 from run_glue_style.reporting.tabulate import write_comparison
@@ -28,18 +28,35 @@ from run_glue_style.studies.runs import PlannedRun, make_runs
 from run_glue_style.studies.table_plan import plan_runs
 
 
-def reproduce(table: PublishedTable, runs: Sequence[PlannedRun], output_dir: Path, quick: bool) -> Comparison:
+def reproduce(
+    table: PublishedTable,
+    runs: Sequence[PlannedRun],
+    output_dir: Path,
+    quick: bool,
+    epochs: Mapping[str, float] | None,
+) -> Comparison:
     """Make the runs that are not there yet, and the table after each.
+
+    Args:
+        table: The paper's.
+        runs: What is to be trained.
+        output_dir: Folder of runs and table.
+        quick: Whether it is only a trial.
+        epochs: As for `Comparison`.
 
     Raises:
         ValueError: A finished run was made with other options, or does not fit into the table.
         ChildProcessError: A run failed.
         KeyboardInterrupt: It was asked to stop; a run in training has written a checkpoint.
     """
+
+    def comparison() -> Comparison:
+        return Comparison(table, read_rows(output_dir), quick, epochs)
+
     if any(output_dir.glob("*/*.json")):
-        Comparison(table, read_rows(output_dir), quick)  # mistakes are told before hours of training
-    make_runs(runs, lambda: write_comparison(Comparison(table, read_rows(output_dir), quick), output_dir))
-    return Comparison(table, read_rows(output_dir), quick)
+        comparison()  # mistakes are told before hours of training
+    make_runs(runs, lambda: write_comparison(comparison(), output_dir))
+    return comparison()
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -67,6 +84,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--vectors", type=Path, help="Word vectors; needed wherever the data are not those of the package."
     )
+    parser.add_argument(
+        "--epochs",
+        type=Path,
+        metavar="FILE",
+        help="Measured seconds of an epoch, benchmarks/table_epoch.json, for the table; default: those of the runs.",
+    )
     return run_study(parser, LEFT_OUT | {"setting": "give --row", "seed": "give --seeds"}, _make, argv)
 
 
@@ -77,8 +100,11 @@ def _make(arguments: argparse.Namespace, options: Sequence[str]) -> tuple[Path, 
         output_dir = output_dir.parent / f"{output_dir.resolve().name}-quick"
     if arguments.vectors is not None:
         options = ["--vectors", str(arguments.vectors), *options]
+    if arguments.epochs is not None and not table.costs:
+        raise ValueError(f"The table '{table.name}' has no seconds: leave --epochs out.")
+    epochs = None if arguments.epochs is None else read_epochs(arguments.epochs)
     runs = plan_runs(table, arguments.row, arguments.seeds, arguments.quick, output_dir, arguments.data_dir, options)
-    return output_dir, reproduce(table, runs, output_dir, arguments.quick).as_markdown()
+    return output_dir, reproduce(table, runs, output_dir, arguments.quick, epochs).as_markdown()
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Batches of SNLI pairs, in the forms that this package's models and padded ones read."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -38,6 +38,12 @@ class Batch:
     padded_tokens: int
     operations: int
     training_operations: int
+
+    def on_device(self, device: str) -> "Batch":
+        """The same batch there."""
+        first, second = ((ids.to(device), mask.to(device)) for ids, mask in self.padded)
+        packed = {name: tensor.to(device) for name, tensor in self.packed.items()}
+        return replace(self, packed=packed, padded=(first, second), labels=self.labels.to(device))
 
 
 def prepare_pairs(pairs: Pairs, embedding_size: int = 300) -> tuple[DSAConfig, WordTokenizer]:

@@ -6,7 +6,6 @@ runs themselves were made on machines with other work. The picture is FOLDER/cos
 """
 
 import argparse
-import json
 import math
 import statistics
 import sys
@@ -24,6 +23,7 @@ from modeling_dsa.files.pictures import look, save_png_and_svg, scale_by_logarit
 from modeling_dsa.files.replacing import filled_folder
 from run_glue_style.training.results import read_metric
 
+from .paper_comparison import read_epochs
 from .published import PublishedTable, read_published
 from .rows import read_rows
 from .units import error_bar
@@ -79,20 +79,6 @@ def draw_costs(
     panels[2].legend(fontsize=7, title=key, title_fontsize=7)
     figure.suptitle(wrapped(f"{table.title}: accuracy against cost", figure.get_figwidth(), 10), fontsize=10)
     save_png_and_svg(figure, path)
-
-
-def read_epochs(path: Path) -> dict[str, float]:
-    """Measured seconds of an epoch by setting, from the record of `benchmarks/table_epoch.py`.
-
-    Raises:
-        OSError: There is no such file.
-        ValueError: It is another one.
-    """
-    try:
-        results = json.loads(path.read_text(encoding="utf-8"))["results"]
-        return {result["setting"]: float(result["seconds"]) for result in results}
-    except (ValueError, KeyError, TypeError) as error:
-        raise ValueError(f"{path} is no record of benchmarks/table_epoch.py.") from error
 
 
 def _point(runs: Sequence[Mapping[str, Any]]) -> _Point:

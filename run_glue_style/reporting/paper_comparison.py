@@ -1,10 +1,12 @@
 """Our runs beside a paper's figures, as Markdown and as JSON."""
 
+import json
 import math
 import re
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from modeling_dsa.files.markdown import markdown_table
@@ -15,6 +17,9 @@ from .published import PublishedTable
 from .units import mean_and_spread, standard_deviation
 
 Run = Mapping[str, Any]
+
+_SECONDS_OF_RUNS = "Seconds are those of the runs, without evaluations."
+_MEASURED_SECONDS = "Seconds were measured side by side, at the size of the paper's training data."
 
 
 @dataclass(frozen=True)
@@ -33,13 +38,20 @@ class Cell:
 class Comparison:
     """A paper's table with our runs in it."""
 
-    def __init__(self, table: PublishedTable, runs: Mapping[str, Sequence[Run]], quick: bool) -> None:
+    def __init__(
+        self,
+        table: PublishedTable,
+        runs: Mapping[str, Sequence[Run]],
+        quick: bool,
+        epochs: Mapping[str, float] | None = None,
+    ) -> None:
         """Put runs into a table.
 
         Args:
             table: The paper's table.
             runs: The all_results.json of each setting's runs.
             quick: Whether the runs are a trial that only shows that everything works.
+            epochs: Measured seconds of an epoch by setting, in the place of the runs' own.
 
         Raises:
             ValueError: A setting is not the table's, or settings of one part have different data.
@@ -55,7 +67,7 @@ class Comparison:
                     f"The runs of {other} and {setting} have different data, so they make no table: "
                     "run both on the same files."
                 )
-        self.table, self.runs, self.quick = table, runs, quick
+        self.table, self.runs, self.quick, self.epochs = table, runs, quick, epochs
 
     def title(self) -> str:
         """What the table shows."""
@@ -69,6 +81,12 @@ class Comparison:
         runs = [run for run in self.runs.get(f"{system}-{source.part}", ()) if split in run["metrics"]]
         ours = [read_metric(run, source.metric) for run in runs]
         return Cell(ours, self.table.systems[system].published.get(column))
+
+    def epoch_seconds(self, setting: str) -> float | None:
+        """The time of an epoch: what was measured, or else that of the runs; None where there is neither."""
+        if self.epochs is not None:
+            return self.epochs.get(setting)
+        return epoch_seconds(self.runs[setting]) if setting in self.runs else None
 
     def published_columns(self) -> set[str]:
         """Columns for which the paper has a figure."""
@@ -88,12 +106,14 @@ class Comparison:
                 cells.append(mean_and_spread(cell.ours, self.table.columns[column].metric) if cell.ours else "–")
                 if column in published:
                     cells.append("–" if cell.published is None else f"{cell.published:.{self.table.decimals}f}")
-            runs = [self.runs.get(f"{system}-{part}", ()) for part in self.table.parts]
+            settings = [f"{system}-{part}" for part in self.table.parts]
+            runs = [self.runs.get(setting, ()) for setting in settings]
             cells.append(_joined(str(len(of_part)) for of_part in runs))
             cells.append(_joined(f"{of_part[0]['trained_parameters']:,}" if of_part else "–" for of_part in runs))
             if self.table.costs:
                 cost = self.table.costs.get(self.table.systems[system].called or "")
-                seconds = _joined(f"{epoch_seconds(of_part):,.0f}" if of_part else "–" for of_part in runs)
+                found = map(self.epoch_seconds, settings)
+                seconds = _joined("–" if took is None else f"{took:,.0f}" for took in found)
                 cells += [
                     "–" if cost is None else f"{cost.parameters:g} M",
                     seconds,
@@ -121,16 +141,18 @@ class Comparison:
                     "published": cell.published,
                 }
             settings = [f"{system}-{part}" for part in self.table.parts]
+            seconds = {name: took for name in settings if (took := self.epoch_seconds(name)) is not None}
             rows[system] = {
                 "called_in_the_paper": row.called,
                 "figures": figures,
-                "epoch_seconds": {name: epoch_seconds(self.runs[name]) for name in settings if name in self.runs},
+                "epoch_seconds": seconds,
                 "seeds": {name: [run["seed"] for run in self.runs[name]] for name in settings if name in self.runs},
             }
         return {
             "table": self.table.name,
             "quick": self.quick,
             "title": self.title(),
+            **({} if self.epochs is None else {"measured_epochs": dict(self.epochs)}),
             "rows": rows,
             "notes": self.notes(),
         }
@@ -147,7 +169,7 @@ class Comparison:
         table, used = self.table, self.table.published_with
         sentences = [
             "In percent; ±: standard deviation over the seeds; –: none.",
-            *(["Seconds are those of the runs, without evaluations."] if table.costs else []),
+            *([_SECONDS_OF_RUNS if self.epochs is None else _MEASURED_SECONDS] if table.costs else []),
             f"Data: {self._grouped(_data)}.",
             f"Word vectors: {self._grouped(_vectors)}.",
             f"Recipe: {self._grouped(_recipe)}.",
@@ -189,6 +211,20 @@ def epoch_seconds(runs: Sequence[Run]) -> float:
         batch = recipe["per_device_train_batch_size"] * recipe["gradient_accumulation_steps"] * run["processes"]
         seconds.append(run["train_seconds"] / run["steps"] * math.ceil(run["data"]["train"]["examples"] / batch))
     return statistics.mean(seconds)
+
+
+def read_epochs(path: Path) -> dict[str, float]:
+    """Measured seconds of an epoch by setting, from the record of `benchmarks/table_epoch.py`.
+
+    Raises:
+        OSError: There is no such file.
+        ValueError: It is another one.
+    """
+    try:
+        results = json.loads(path.read_text(encoding="utf-8"))["results"]
+        return {result["setting"]: float(result["seconds"]) for result in results}
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError(f"{path} is no record of benchmarks/table_epoch.py.") from error
 
 
 def _data(run: Run) -> str:

@@ -43,8 +43,8 @@ def read_comparison(folder: Path) -> Comparison | None:
     if not path.is_file():
         return None
     with _record(path) as written:
-        name, quick = written["table"], written["quick"]
-    return Comparison(read_published(name), read_rows(folder), quick)
+        name, quick, epochs = written["table"], written["quick"], written.get("measured_epochs")
+    return Comparison(read_published(name), read_rows(folder), quick, epochs)
 
 
 def write_comparison(comparison: Comparison, folder: Path) -> None:

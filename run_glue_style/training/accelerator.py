@@ -41,7 +41,9 @@ def make_accelerator(run: RunArguments, output_dir: Path) -> Accelerator:
             mixed_precision=run.mixed_precision,
             # The order of an epoch is a function of the seed and the epoch's number, so that a resumed run finds it
             # again. accelerate adds the two up: derived seeds keep the orders of neighbouring seeds apart.
-            dataloader_config=DataLoaderConfiguration(use_seedable_sampler=True, data_seed=derived_seed(run.seed) >> 2),
+            dataloader_config=DataLoaderConfiguration(
+                use_seedable_sampler=True, data_seed=derived_seed(run.seed) >> 2, non_blocking=True
+            ),
             log_with=None if tracker == "none" else tracker,
             project_dir=str(output_dir),
         )

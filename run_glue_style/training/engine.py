@@ -88,12 +88,10 @@ class Trainer:
         self.collate = cast(Callable[[Any], BatchEncoding], PaddingCollator(tokenizer.pad_token_id))
         sampler = GroupedSampler(groups, run.seed) if groups is not None else RandomSampler(train_examples)
         self.batches = GlobalBatches(sampler, recipe.per_device_train_batch_size, processes)
-        train_loader = DataLoader(train_examples, batch_sampler=self.batches, collate_fn=self.collate)
         if processes > 1:
             share_batch_norm(model)
-        self.model, self.optimizer, self.train_loader = accelerator.prepare(
-            model, make_optimizer(model, recipe), train_loader
-        )
+        self.model, self.optimizer = accelerator.prepare(model, make_optimizer(model, recipe))
+        self.train_loader: Any = self._loader(train_examples, batch_sampler=self.batches)
         # After prepare: moving a model to its device puts new tensors in the place of its buffers.
         self.average = WeightAverage(self.unwrapped_model(), recipe.average_decay) if recipe.average_decay else None
         self.calibration_loader = self._calibration_loader(train_examples, None if groups is None else list(sampler))
@@ -172,10 +170,15 @@ class Trainer:
         if self.accelerator.is_main_process:
             self.checkpoints.delete()
 
-    def _evaluation_loader(self, examples: Any) -> DataLoader[Any]:
-        loader = DataLoader(examples, batch_size=self.recipe.per_device_eval_batch_size, collate_fn=self.collate)
+    def _loader(self, examples: Any, **batches: Any) -> DataLoader[Any]:
+        """What brings batches to the device: to a GPU from pinned memory, so that nothing waits for the copy."""
+        on_gpu = self.accelerator.device.type == "cuda"
+        loader = DataLoader(examples, collate_fn=self.collate, pin_memory=on_gpu, **batches)
         prepared: DataLoader[Any] = self.accelerator.prepare(loader)
         return prepared
+
+    def _evaluation_loader(self, examples: Any) -> DataLoader[Any]:
+        return self._loader(examples, batch_size=self.recipe.per_device_eval_batch_size)
 
     def _calibration_loader(self, train_examples: Any, order: list[int] | None) -> DataLoader[Any]:
         """This process's part of a fixed sample of full training batches."""
@@ -184,10 +187,7 @@ class Trainer:
             order = torch.randperm(len(train_examples), generator=torch.Generator().manual_seed(self.run.seed)).tolist()
         size = min(self.recipe.per_device_train_batch_size * processes, len(order))
         sample = order[: min(self.recipe.batch_norm_batches, len(order) // size) * size]
-        batches = GlobalBatches(sample, -(-size // processes), processes)
-        loader = DataLoader(train_examples, batch_sampler=batches, collate_fn=self.collate)
-        prepared: DataLoader[Any] = self.accelerator.prepare(loader)
-        return prepared
+        return self._loader(train_examples, batch_sampler=GlobalBatches(sample, -(-size // processes), processes))
 
     def _train_epoch(self, bar: "tqdm[Any]", signals: Sequence[int]) -> None:
         """Train on what is left of the current epoch."""

@@ -7,7 +7,8 @@ import pytest
 from matplotlib.figure import Figure
 from small_results import results, write_results
 
-from run_glue_style.reporting.cost_plot import draw_costs, main, read_epochs
+from run_glue_style.reporting.cost_plot import draw_costs, main
+from run_glue_style.reporting.paper_comparison import read_epochs
 from run_glue_style.reporting.published import read_published
 
 

@@ -2,13 +2,16 @@
 
 import re
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
-from small_results import results
+from small_results import results, write_results
 
 from run_glue_style.reporting.paper_comparison import Comparison
 from run_glue_style.reporting.published import read_published
+from run_glue_style.reporting.rows import read_rows
+from run_glue_style.reporting.tabulate import read_comparison, write_comparison
 from run_glue_style.reporting.units import mean_and_spread
 
 
@@ -48,6 +51,19 @@ def test_rows_of_snli_have_mean_spread_and_the_published_figure_or_a_dash() -> N
         "| dsa-single | 62.00 ± 1.00 | 61.00 ± 1.00 | 86.8 | – | 87.3 | 3 | 2,078,703 | 2.1 M | 15 | 135 |",
         "| dsa-multiple | – | – | 87.4 | – | 89.0 | 0 | – | 7 M | – | 198 |",
     ]
+
+
+def test_measured_seconds_stand_in_the_place_of_the_runs_own_also_when_the_table_is_made_again(tmp_path: Path) -> None:
+    write_results(tmp_path, "dsa-single-snli", 0, 0.6)
+    epochs = {"dsa-single-snli": 1187.2, "disan-snli": 2898.0}
+    write_comparison(Comparison(read_published("snli"), read_rows(tmp_path), quick=False, epochs=epochs), tmp_path)
+    table = (tmp_path / "table.md").read_text("utf-8")
+    assert "| 2.1 M | 1,187 | 135 |" in table
+    assert "| disan | – | – | 85.6 | – | 91.1 | 0 | – | 2.4 M | 2,898 | 587 |" in table
+    assert "Seconds were measured side by side" in table
+    again = read_comparison(tmp_path)
+    assert again is not None
+    assert again.as_markdown() == table
 
 
 def test_a_row_of_sst_has_runs_of_two_settings() -> None:

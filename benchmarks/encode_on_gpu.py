@@ -1,0 +1,201 @@
+"""Sentences a second on a GPU, from text and from tokens, against all-MiniLM-L6-v2 on the same GPU.
+
+    python benchmarks/encode_on_gpu.py --output benchmarks/encode_on_gpu.json
+
+Distinct sentences of SNLI in random order, from the sample that ships with the package. Everyone encodes the same lists
+in turn, and figures are medians over the rounds. "From text" is the call that users make, `SentenceEncoder.encode` with
+`--batch_size` and sentence-transformers' `encode` with `--peer_batch_size`, tokenisation included; "from tokens" is the
+same batches, tokenised and padded beforehand, from memory to vectors in memory. The encoders that ship are folded, but
+where they are compiled: compiled ones encode padding too.
+
+fp32 multiplies in full precision; in bf16 are the weights themselves. A form that fails has its error in the table.
+Without a GPU all is computed on the CPU.
+"""
+
+import statistics
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from lib.measuring import alternate
+from lib.minilm_folder import PACKAGE, minilm_folder
+from lib.options import make_parser, parse, recorded_options, reports_mistakes
+from lib.peers import Encode, Vectors
+from lib.records import Column, Record, Table, describe_machine, keep
+from lib.shipped import REPOSITORY, SHIPPED_ENCODERS, draw_sentences
+
+from modeling_dsa.batching_dsa import TextBatches
+from modeling_dsa.encoding.encoder import SentenceEncoder
+from modeling_dsa.files.command_line import whole_number
+from modeling_dsa.vectors_dsa import batch_vectors
+
+MINILM = "all-MiniLM-L6-v2"
+WARM_UP_ROUNDS = 1
+PRECISIONS = (("fp32", False), ("bf16", False), ("bf16", True))  # and whether the model is compiled
+WAYS = ("text", "tokens")
+
+
+def rows(record: Record) -> Iterator[Mapping[str, Any]]:
+    """Each form, with the quickest MiniLM's rate over its own upside down; or its error."""
+    peers = [result["sentences_per_second"] for result in record.results if result["model"] == MINILM]
+    best = {way: max((rates[way] for rates in peers if rates[way]), default=None) for way in WAYS}
+    for result in record.results:
+        rates = result["sentences_per_second"]
+        ratio = {way: rates[way] / best[way] if rates[way] and best[way] else None for way in WAYS}
+        form = "compiled" if result["compiled"] else "eager"
+        yield {**result, "ratio": ratio, "form": f"{form}, failed: {result['error']}" if result["error"] else form}
+
+
+TABLE = Table(
+    (
+        Column("encoder", "{model}", is_text=True),
+        Column("precision", "{precision}", is_text=True),
+        Column("form", "{form}", is_text=True),
+        Column("from text, sentences/s", "{sentences_per_second[text]:,.0f}"),
+        Column("of the quickest MiniLM's", "{ratio[text]:.3g}x"),
+        Column("from tokens, sentences/s", "{sentences_per_second[tokens]:,.0f}"),
+        Column("of the quickest MiniLM's", "{ratio[tokens]:.3g}x"),
+    ),
+    rows=rows,
+)
+
+
+class Form(NamedTuple):
+    """A model in one precision, compiled or not."""
+
+    model: str
+    precision: str
+    compiled: bool
+
+
+@dataclass(frozen=True)
+class Encoder:
+    """A form that is loaded.
+
+    Attributes:
+        encode: Sentences to vectors.
+        prepare: Sentences to batches of tokens in memory.
+        compute: Such batches to vectors in memory.
+    """
+
+    encode: Encode
+    prepare: Callable[[Sequence[str]], list[Any]]
+    compute: Callable[[list[Any]], Vectors]
+
+
+def ours(form: Form, device: str, batch_size: int) -> Encoder:
+    """An encoder that ships."""
+    encoder = SentenceEncoder.from_pretrained(REPOSITORY / "model_cards" / form.model, device=device)
+    model: Any = encoder.model.eval().to(torch.bfloat16 if form.precision == "bf16" else torch.float32)
+    if form.compiled:
+        model.sentence_vectors = torch.compile(model.sentence_vectors, dynamic=True)
+    else:
+        encoder.fold_small_vocabulary()
+
+    def encode(sentences: Sequence[str]) -> Vectors:
+        return encoder.encode(sentences, batch_size=batch_size)
+
+    def prepare(sentences: Sequence[str]) -> list[Any]:
+        batches = TextBatches(encoder._text_tokenizer, sentences, batch_size)
+        return [batches[number] for number in range(len(batches))]
+
+    def compute(batches: list[Any]) -> Vectors:
+        return np.concatenate([batch_vectors(model, batch) for batch in batches])
+
+    return Encoder(encode, prepare, compute)
+
+
+def minilm(form: Form, device: str, batch_size: int) -> Encoder:
+    """all-MiniLM-L6-v2 as its users run it, through sentence-transformers."""
+    from sentence_transformers import SentenceTransformer  # takes seconds, and is wanted with the weights only
+
+    model: Any = SentenceTransformer(str(minilm_folder()), device=device, local_files_only=True)
+    model.to(torch.bfloat16 if form.precision == "bf16" else torch.float32)
+    if form.compiled:
+        model.forward = torch.compile(model.forward, dynamic=True)
+
+    def encode(sentences: Sequence[str]) -> Vectors:
+        vectors: Vectors = model.encode(list(sentences), batch_size=batch_size, show_progress_bar=False)
+        return vectors
+
+    def prepare(sentences: Sequence[str]) -> list[Any]:
+        longest_first = sorted(sentences, key=len, reverse=True)
+        parts = (longest_first[start : start + batch_size] for start in range(0, len(sentences), batch_size))
+        return [model.tokenize(part) for part in parts]
+
+    @torch.inference_mode()
+    def compute(batches: list[Any]) -> Vectors:
+        found = []
+        for batch in batches:
+            features = {name: value.to(device) for name, value in batch.items() if isinstance(value, torch.Tensor)}
+            found.append(model(features)["sentence_embedding"].float().cpu().numpy())
+        return np.concatenate(found)
+
+    return Encoder(encode, prepare, compute)
+
+
+def measure(encoders: Mapping[Form, Encoder], lists: Sequence[Sequence[str]]) -> dict[str, dict[Form, float]]:
+    """Sentences a second of each form from text and from tokens, medians over the lists, of which the first warms up.
+
+    Every run ends with vectors in the host's memory, so that nothing is left to wait for.
+    """
+    prepared = {form: [encoder.prepare(part) for part in lists] for form, encoder in encoders.items()}
+    from_text = {form: lambda turn, run=encoder.encode: run(lists[turn]) for form, encoder in encoders.items()}
+    from_tokens = {
+        form: lambda turn, run=encoder.compute, batches=prepared[form]: run(batches[turn])
+        for form, encoder in encoders.items()
+    }
+    found = {}
+    for way, runs in {"text": from_text, "tokens": from_tokens}.items():
+        seconds = alternate(runs, range(len(lists)), f"From {way}", WARM_UP_ROUNDS)
+        found[way] = {form: len(lists[0]) / statistics.median(taken) for form, taken in seconds.items()}
+    return found
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Load each form, leave out those that fail, measure, keep what was found."""
+    parser = make_parser(__doc__, 5, "timed lists of sentences", "2 rounds of 16 sentences, nothing compiled")
+    parser.add_argument("--bulk", type=whole_number(1), default=16_000, help="of a list (default: %(default)s)")
+    parser.add_argument(
+        "--batch_size", type=whole_number(1), default=4096, help="sentences in a batch of ours (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--peer_batch_size", type=whole_number(1), default=512, help="in one of MiniLM's (default: %(default)s)"
+    )
+    options = parse(parser, argv, {"rounds": 2, "bulk": 16})
+    with reports_mistakes(parser):
+        drawn = draw_sentences((options.rounds + WARM_UP_ROUNDS) * options.bulk)
+    lists = [drawn[start : start + options.bulk] for start in range(0, len(drawn), options.bulk)]
+    torch.set_num_threads(options.threads)
+    torch.backends.cudnn.allow_tf32 = False
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    has_peer = minilm_folder() is not None
+    setup = {"device": device, "missing": [] if has_peer else [f"pip install {PACKAGE}"]}
+    machine = describe_machine()
+    encoders, errors = {}, dict[Form, str | None]()
+    for precision, compiled in PRECISIONS[:2] if options.quick else PRECISIONS:
+        for name in (*SHIPPED_ENCODERS, *([MINILM] if has_peer else [])):
+            form = Form(name, precision, compiled)
+            try:
+                encoder = (
+                    minilm(form, device, options.peer_batch_size)
+                    if name == MINILM
+                    else ours(form, device, options.batch_size)
+                )
+                encoder.compute(encoder.prepare(lists[0]))
+            except Exception as error:
+                errors[form] = f"{type(error).__name__}: {error}".splitlines()[0]
+            else:
+                encoders[form], errors[form] = encoder, None
+    found = measure(encoders, lists)
+    results = [
+        {**form._asdict(), "sentences_per_second": {way: found[way].get(form) for way in WAYS}, "error": error}
+        for form, error in errors.items()
+    ]
+    keep(Record(recorded_options(options), machine, setup, results), TABLE, options.output)
+
+
+if __name__ == "__main__":
+    main()
