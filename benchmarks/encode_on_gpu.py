@@ -23,7 +23,7 @@ from lib.measuring import alternate
 from lib.minilm_folder import PACKAGE, minilm_folder
 from lib.options import make_parser, parse, recorded_options, reports_mistakes
 from lib.peers import Encode, Vectors
-from lib.records import Column, Record, Table, describe_machine, keep
+from lib.records import Column, Record, Table, describe_machine, keep, write_record
 from lib.shipped import REPOSITORY, SHIPPED_ENCODERS, draw_sentences
 
 from modeling_dsa.batching_dsa import TextBatches
@@ -33,7 +33,7 @@ from modeling_dsa.vectors_dsa import batch_vectors
 
 MINILM = "all-MiniLM-L6-v2"
 WARM_UP_ROUNDS = 1
-PRECISIONS = (("fp32", False), ("bf16", False), ("bf16", True))  # and whether the model is compiled
+EAGER, COMPILED = (("fp32", False), ("bf16", False)), (("bf16", True),)
 WAYS = ("text", "tokens")
 
 
@@ -123,7 +123,7 @@ def minilm(form: Form, device: str, batch_size: int) -> Encoder:
     def prepare(sentences: Sequence[str]) -> list[Any]:
         longest_first = sorted(sentences, key=len, reverse=True)
         parts = (longest_first[start : start + batch_size] for start in range(0, len(sentences), batch_size))
-        return [model.tokenize(part) for part in parts]
+        return [model.preprocess(part) for part in parts]
 
     @torch.inference_mode()
     def compute(batches: list[Any]) -> Vectors:
@@ -155,8 +155,8 @@ def measure(encoders: Mapping[Form, Encoder], lists: Sequence[Sequence[str]]) ->
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Load each form, leave out those that fail, measure, keep what was found."""
-    parser = make_parser(__doc__, 5, "timed lists of sentences", "2 rounds of 16 sentences, nothing compiled")
+    """Load each form, leave out those that fail, measure, keep what was found: that of compiled models comes behind."""
+    parser = make_parser(__doc__, 3, "timed lists of sentences", "2 rounds of 16 sentences, nothing compiled")
     parser.add_argument("--bulk", type=whole_number(1), default=16_000, help="of a list (default: %(default)s)")
     parser.add_argument(
         "--batch_size", type=whole_number(1), default=4096, help="sentences in a batch of ours (default: %(default)s)"
@@ -164,7 +164,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument(
         "--peer_batch_size", type=whole_number(1), default=512, help="in one of MiniLM's (default: %(default)s)"
     )
-    options = parse(parser, argv, {"rounds": 2, "bulk": 16})
+    parser.add_argument("--compile", action="store_true", help="measure compiled models in bf16, too")
+    options = parse(parser, argv, {"rounds": 2, "bulk": 16, "compile": False})
     with reports_mistakes(parser):
         drawn = draw_sentences((options.rounds + WARM_UP_ROUNDS) * options.bulk)
     lists = [drawn[start : start + options.bulk] for start in range(0, len(drawn), options.bulk)]
@@ -173,28 +174,28 @@ def main(argv: Sequence[str] | None = None) -> None:
     device = "cuda" if torch.cuda.is_available() else "cpu"
     has_peer = minilm_folder() is not None
     setup = {"device": device, "missing": [] if has_peer else [f"pip install {PACKAGE}"]}
-    machine = describe_machine()
-    encoders, errors = {}, dict[Form, str | None]()
-    for precision, compiled in PRECISIONS[:2] if options.quick else PRECISIONS:
-        for name in (*SHIPPED_ENCODERS, *([MINILM] if has_peer else [])):
-            form = Form(name, precision, compiled)
+    record = Record(recorded_options(options), describe_machine(), setup, [])
+    names = (*SHIPPED_ENCODERS, *([MINILM] if has_peer else []))
+    for precisions in (EAGER, *([COMPILED] if options.compile else [])):
+        encoders, errors = {}, dict[Form, str | None]()
+        for form in (Form(name, *precision) for precision in precisions for name in names):
             try:
-                encoder = (
-                    minilm(form, device, options.peer_batch_size)
-                    if name == MINILM
-                    else ours(form, device, options.batch_size)
-                )
+                if form.model == MINILM:
+                    encoder = minilm(form, device, options.peer_batch_size)
+                else:
+                    encoder = ours(form, device, options.batch_size)
                 encoder.compute(encoder.prepare(lists[0]))
             except Exception as error:
                 errors[form] = f"{type(error).__name__}: {error}".splitlines()[0]
             else:
                 encoders[form], errors[form] = encoder, None
-    found = measure(encoders, lists)
-    results = [
-        {**form._asdict(), "sentences_per_second": {way: found[way].get(form) for way in WAYS}, "error": error}
-        for form, error in errors.items()
-    ]
-    keep(Record(recorded_options(options), machine, setup, results), TABLE, options.output)
+        found = measure(encoders, lists)
+        for form, told in errors.items():
+            speeds = {way: found[way].get(form) for way in WAYS}
+            record.results.append({**form._asdict(), "sentences_per_second": speeds, "error": told})
+        if options.output:
+            write_record(record, TABLE, options.output)
+    keep(record, TABLE, options.output)
 
 
 if __name__ == "__main__":

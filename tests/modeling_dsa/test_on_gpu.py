@@ -6,7 +6,8 @@ from small_models import EXAMPLE_PAIRS, PAD, SYSTEM_CASES, join_pair, pad_rows, 
 
 from modeling_dsa import DSAForNLI
 
-pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+if not torch.cuda.is_available():
+    pytest.skip("needs a GPU", allow_module_level=True)
 
 
 @pytest.mark.parametrize("changes", SYSTEM_CASES.values(), ids=SYSTEM_CASES)

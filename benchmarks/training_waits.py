@@ -1,6 +1,6 @@
 """How often a training step waits for the GPU, what it copies, and for how much of its time the GPU computes.
 
-    python benchmarks/gpu_waits.py --output benchmarks/gpu_waits.json
+    python benchmarks/training_waits.py --output benchmarks/training_waits.json
 
 The training engine itself makes the steps, on random batches of the pairs that ship, with settings of DSA's Table 1 and
 their own sizes. torch's profiler counts in two runs of different lengths; a step's share is their difference over the
@@ -22,7 +22,7 @@ import torch
 from accelerate.state import AcceleratorState, GradientState
 from lib.batches import prepare_pairs
 from lib.options import make_parser, parse, recorded_options, reports_mistakes
-from lib.records import Column, Record, Table, describe_machine, keep
+from lib.records import Column, Record, Table, describe_machine, keep, write_record
 from lib.shipped import Pairs, draw_pairs
 from torch.profiler import ProfilerActivity, profile
 
@@ -38,6 +38,7 @@ from run_glue_style.training.recipe import RunArguments, TrainingRecipe
 from run_glue_style.training.tokenized_examples import TokenizedExamples, TokenizedTexts
 
 SETTINGS = ["dsa-single-snli", "dsa-multiple-snli", "static-cnn-snli", "bilstm-max-snli", "disan-snli"]
+PROFILED_STEPS = 3, 9  # of two runs: what the profiler writes down of a step takes it seconds to add up
 COUNTED = {  # what of the profiler's events begins with one of these
     "waits": ("cudaStreamSynchronize", "cudaEventSynchronize", "cudaDeviceSynchronize"),
     "copies_to_pinned": ("Memcpy HtoD (Pinned",),
@@ -108,7 +109,7 @@ def count(trainer: Trainer) -> Mapping[str, float]:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Train each setting, keep what was found."""
+    """Train each setting, keep what was found, what there is so far at once."""
     parser = make_parser(__doc__, 3, "runs of each setting that are timed", "1 round of one setting, steps of 4 pairs")
     parser.add_argument("--setting", nargs="+", default=SETTINGS, help="default: %(default)s")
     parser.add_argument(
@@ -118,7 +119,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         "--steps",
         type=whole_number(1),
         default=100,
-        help="that the longer of two runs without a profiler has more; with it a quarter (default: %(default)s)",
+        help="that the longer of two runs without a profiler has more (default: %(default)s)",
     )
     options = parse(parser, argv, {"rounds": 1, "setting": SETTINGS[:1], "batch_size": 4, "steps": 4})
     with reports_mistakes(parser):
@@ -136,16 +137,19 @@ def main(argv: Sequence[str] | None = None) -> None:
             def trained(steps: int, setting: str = setting, precision: str = precision) -> Trainer:
                 return make_trainer(setting, precision, steps, options.batch_size, examples, tokenizer)
 
-            few, more = 8, 8 + max(1, options.steps // 4)
+            few = 8
             trained(few).train()  # warms up
             longer = few + options.steps
             seconds = [trained(longer).train().seconds - trained(few).train().seconds for _ in range(options.rounds)]
             result: dict[str, Any] = dict.fromkeys([*COUNTED, "busy_milliseconds"])
             if on_gpu:
-                first, second = count(trained(few)), count(trained(more))
-                result = {name: (second[name] - first[name]) / (more - few) for name in result}
+                first, second = (count(trained(steps)) for steps in PROFILED_STEPS)
+                more = PROFILED_STEPS[1] - PROFILED_STEPS[0]
+                result = {name: (second[name] - first[name]) / more for name in result}
             result["milliseconds"] = 1e3 * statistics.median(seconds) / options.steps
             record.results.append({"setting": setting, "precision": precision, **result})
+            if options.output:
+                write_record(record, TABLE, options.output)
     keep(record, TABLE, options.output)
 
 
