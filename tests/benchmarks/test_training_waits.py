@@ -1,7 +1,7 @@
 from pathlib import Path
 
-import training_waits
 import pytest
+import training_waits
 from benchmark_runs import run_quick
 
 
