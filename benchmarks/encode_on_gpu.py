@@ -15,6 +15,7 @@ Without a GPU all is computed on the CPU.
 import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -142,13 +143,16 @@ def measure(encoders: Mapping[Form, Encoder], lists: Sequence[Sequence[str]]) ->
     Every run ends with vectors in the host's memory, so that nothing is left to wait for.
     """
     prepared = {form: [encoder.prepare(part) for part in lists] for form, encoder in encoders.items()}
-    from_text = {form: lambda turn, run=encoder.encode: run(lists[turn]) for form, encoder in encoders.items()}
-    from_tokens = {
-        form: lambda turn, run=encoder.compute, batches=prepared[form]: run(batches[turn])
-        for form, encoder in encoders.items()
-    }
+
+    def from_text(form: Form, turn: int) -> object:
+        return encoders[form].encode(lists[turn])
+
+    def from_tokens(form: Form, turn: int) -> object:
+        return encoders[form].compute(prepared[form][turn])
+
     found = {}
-    for way, runs in {"text": from_text, "tokens": from_tokens}.items():
+    for way, run in zip(WAYS, (from_text, from_tokens), strict=True):
+        runs: dict[Form, Callable[[int], object]] = {form: partial(run, form) for form in encoders}
         seconds = alternate(runs, range(len(lists)), f"From {way}", WARM_UP_ROUNDS)
         found[way] = {form: len(lists[0]) / statistics.median(taken) for form, taken in seconds.items()}
     return found
