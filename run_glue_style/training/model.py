@@ -292,11 +292,15 @@ def _saved_model(task: Task, arguments: ModelArguments, config: DSAConfig, seed:
             return saved
         model = task.model_class(config)
         as_saved = copy.deepcopy(config)
-        as_saved.projection_size = DSAConfig.from_pretrained(start).projection_size
+        as_saved.projection_size = stored_size = DSAConfig.from_pretrained(start).projection_size
         _begin_with(model.dsa, DSAModel.from_pretrained(start, config=as_saved).state_dict())
     config.architectures = [task.model_class.__name__]  # records tell by it what was trained
+    wider = ""
+    if stored_size is not None and config.projection_size is not None and config.projection_size > stored_size:
+        wider = f", its vectors' {stored_size} numbers and {config.projection_size - stored_size} that are drawn"
     logger.info(
-        f"The encoder is that of {start}; the head is a new one, as its own is for other labels, features or layers."
+        f"The encoder is that of {start}{wider}; the head is a new one, as its own is for other labels, features or "
+        "layers."
     )
     return model
 

@@ -44,7 +44,8 @@ def test_a_head_for_the_same_classes_in_another_order_keeps_what_it_knows(poolin
         torch.testing.assert_close(*losses)
 
 
-def test_a_wider_sentence_vector_begins_with_the_saved_one(tmp_path: Path) -> None:
+def test_a_wider_sentence_vector_begins_with_the_saved_one(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
     config = small_config(vocab_size=len(small_tokenizer()), projection_size=6, word_shortcut=True)
     saved = randomize(DSAModel(config)).eval()
     saved.save_pretrained(tmp_path / "saved")
@@ -60,6 +61,7 @@ def test_a_wider_sentence_vector_begins_with_the_saved_one(tmp_path: Path) -> No
         torch.testing.assert_close(vectors[:, :6], saved(ids, attention_mask=mask).pooler_output)
     assert (vectors[0, 6:] != 0).all()
     assert model.config.projection_size == 10
+    assert f"that of {tmp_path / 'saved'}, its vectors' 6 numbers and 4 that are drawn;" in caplog.messages[-1]
     with pytest.raises(ValueError, match="other parts or sizes than --projection_size 4"):
         make_model(task, start, {"projection_size": 4}, texts, 0, show_progress=False)
 
