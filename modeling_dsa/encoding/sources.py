@@ -3,13 +3,14 @@
 import glob
 import re
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from modeling_dsa.files.columns import find_text_columns
+from modeling_dsa.files.data_set_folders import table_options
 from modeling_dsa.files.hashing import file_hash, require_hash
 from modeling_dsa.files.lines import DASH, STANDARD_INPUT, read_lines, read_standard_input
 from modeling_dsa.files.messages import cause_of, it_has
@@ -157,11 +158,12 @@ def _open_data_set(name: str, column: str | None, split: str | None) -> Sentence
         raise ValueError(
             f"{name} is no file, and no data set that can be read ({cause_of(error)}): give either."
         ) from error
-    if Path(name).is_dir():
-        _refuse_unread_files(Path(name), builder.config.data_files or {})
+    if options := table_options(name):
+        builder = load_dataset_builder(name, **options)
+        splits = builder.as_streaming_dataset()
     if split is None and len(splits) > 1:
         raise ValueError(f"{name} has the splits {', '.join(splits)}: say with --split which to read.")
-    chosen_split = split or next(iter(splits))
+    chosen_split = next(iter(splits)) if split is None else split
     if chosen_split not in splits:
         raise ValueError(f"{name} has no split {chosen_split!r}: {it_has(chosen_split, splits)}")
     rows = splits[chosen_split]
@@ -170,31 +172,11 @@ def _open_data_set(name: str, column: str | None, split: str | None) -> Sentence
     info = (builder.info.splits or {}).get(chosen_split)
     return SentenceSource(
         name,
-        {"split": chosen_split, "hash": builder.hash, "column": column},
+        {"split": chosen_split, "hash": builder.hash, "column": column}
+        | ({"read": sorted(options)} if options else {}),
         info.num_examples if info else None,
         partial(_data_set_sentences, f"{name}, split {chosen_split!r}", chosen),
     )
-
-
-def _refuse_unread_files(folder: Path, read: Mapping[Any, Sequence[str]]) -> None:
-    """Refuse a folder of which `datasets` reads but some: where one file's name is a split's, no other file counts.
-
-    A data set with a card of its own says in it which files those are.
-    """
-    from datasets.data_files import FILES_TO_IGNORE
-
-    if (folder / "README.md").is_file():
-        return
-    known = {Path(file).resolve() for files in read.values() for file in files}
-    for path in sorted(folder.rglob("*")):
-        names = path.relative_to(folder).parts
-        if path.name in FILES_TO_IGNORE or any(name.startswith((".", "__")) for name in names):
-            continue
-        if is_readable(path) and path.is_file() and path.resolve() not in known:
-            raise ValueError(
-                f"{path} would not be read: `datasets` takes {', '.join(sorted(file.name for file in known)):.200} as "
-                "the data of that folder. Give the files one by one, or a folder of files of one kind and split."
-            )
 
 
 def _data_set_sentences(name: str, rows: Iterable[dict[str, Any]]) -> Iterator[str]:

@@ -12,6 +12,7 @@ from typing import TypeAlias
 from datasets import ClassLabel, Dataset, DatasetDict, Features, Value, load_dataset
 from datasets.exceptions import DatasetGenerationError
 
+from modeling_dsa.files.data_set_folders import table_options
 from modeling_dsa.files.hashing import file_hash, require_hash
 from modeling_dsa.files.messages import listed
 from modeling_dsa.files.parquet_rows import open_parquet
@@ -87,15 +88,21 @@ class ExampleFormat:
         return digest.hexdigest()
 
 
-def dataset_table(dataset: Dataset, name: str) -> Table:
-    """The rows of a split of a loaded data set."""
+def dataset_table(dataset: Dataset, name: str, *, has_types: bool = True) -> Table:
+    """The rows of a split of a loaded data set.
+
+    Args:
+        dataset: The split.
+        name: What messages call it.
+        has_types: Whether its values have types; those of a folder of tables are all texts.
+    """
     names = _class_names(dataset.features)
 
     def read(columns: Sequence[str] | None) -> Rows:
         rows = dataset if columns is None else dataset.select_columns(list(columns))
         return with_class_names(((f"{name}, row {index}", row) for index, row in enumerate(rows, 1)), names)
 
-    return Table(name, read, names)
+    return Table(name, read, names, has_types)
 
 
 def load_files(files: Mapping[str, Path], form: ExampleFormat) -> DatasetDict:
@@ -155,12 +162,12 @@ def open_dataset(name: str, config: str | None) -> DatasetDict:
     Raises:
         ConnectionError: The Hub cannot be reached and the data set is not in the cache.
         FileNotFoundError: There is no such data set or folder.
-        ValueError: The name is empty, or there is no such configuration.
+        ValueError: The name is empty, there is no such configuration, or a file of the folder would not be read.
     """
     if not name.strip():
         raise ValueError("--dataset_name is empty: give a data set of the Hub, or a folder.")
     try:
-        return load_dataset(name, config)
+        return load_dataset(name, config, **table_options(name, config))
     except ConnectionError as error:
         raise ConnectionError(
             f"the data set {name!r} is not in the cache and cannot be downloaded ({error}): connect to the network "

@@ -230,6 +230,17 @@ def test_a_file_without_labels_is_no_split(folder: Path, tmp_path: Path, caplog:
     assert "The split 'test' has no labels, and is left out." in caplog.messages
 
 
+def test_classes_of_a_folder_of_tables_are_those_of_its_file(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    rows = [f"text {number},{number % 3:03}" for number in range(12)]
+    (tmp_path / "data" / "train.csv").write_text("\n".join(["text,label", *rows]) + "\n")
+    given: dict[str, Any] = {"validation_split": 0.25}
+    by_name = make_task(DataArguments(dataset_name=str(tmp_path / "data"), **given))
+    by_file = make_task(DataArguments(train_file=tmp_path / "data" / "train.csv", **given))
+    assert by_name.class_names == by_file.class_names == ("000", "001", "002")
+    assert by_name.load()["train"].to_dict() == by_file.load()["train"].to_dict()
+
+
 def test_data_set_by_name_holds_a_validation_split_out_and_leaves_hidden_labels(tmp_path: Path) -> None:
     features = datasets.Features(
         {"text": datasets.Value("string"), "label": datasets.ClassLabel(names=["zebra", "ant"])}

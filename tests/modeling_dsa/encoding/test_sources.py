@@ -203,6 +203,21 @@ def test_data_set_is_streamed(folder: str) -> None:
     assert open_sentences(folder, split="train").fingerprint == source.fingerprint
 
 
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("data.csv", 'id,text\n1,NA\n2,None\n3,"a, b"\n4,\n5,007\n'),
+        ("data.tsv", 'id\ttext\n1\t"Hello he said.\n2\tA man sleeps.\n3\tnull\n4\t"Stop!" she cried.\n5\tEnd.\n'),
+    ],
+)
+def test_a_folder_of_tables_is_read_as_its_file_is(
+    name: str, content: str, tmp_path: Path, datasets_cache: None
+) -> None:
+    (tmp_path / "folder").mkdir()
+    file = write(tmp_path / "folder", name, content)
+    assert list(open_sentences(str(tmp_path / "folder"), "text").read()) == list(open_sentences(file, "text").read())
+
+
 def test_mistakes_of_data_sets_are_clear(folder: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="has the splits train, test: say with --split which to read"):
         open_sentences(folder)

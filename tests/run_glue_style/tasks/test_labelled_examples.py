@@ -286,6 +286,23 @@ def test_hub_data_set_with_the_names_of_the_original_files(tmp_path: Path) -> No
     assert NLI.fingerprint(from_folder) == NLI.fingerprint(load(tmp_path / "pairs.jsonl"))
 
 
+def test_a_file_of_a_folder_that_would_not_be_read_is_told(tmp_path: Path) -> None:
+    (tmp_path / "hub").mkdir()
+    for name in ("train", "more"):
+        write_jsonl(tmp_path / "hub" / f"{name}.jsonl", ROWS)
+    with pytest.raises(ValueError, match=r"more\.jsonl would not be read: `datasets` takes train\.jsonl as the data"):
+        load_hub(str(tmp_path / "hub"), None, NLI)
+
+
+def test_a_folder_of_tables_is_read_as_its_file_is(tmp_path: Path) -> None:
+    (tmp_path / "hub").mkdir()
+    lines = ["premise\thypothesis\tlabel", '"He left\tNA\tneutral', 'null\t"b\tentailment', "c\td\tneutral"]
+    (tmp_path / "hub" / "train.tsv").write_text("\n".join(lines) + "\n")
+    from_folder = load_hub(str(tmp_path / "hub"), None, NLI)["train"]
+    assert from_folder["premise"][:] == ['"He left', "null", "c"]
+    assert from_folder.to_dict() == load(tmp_path / "hub" / "train.tsv").to_dict()
+
+
 @pytest.mark.parametrize(
     ("row", "message"),
     [
