@@ -1,6 +1,5 @@
 """Sentences in, their vectors out: `SentenceEncoder`, a model and its tokenizer as one thing."""
 
-import json
 import logging
 import os
 from collections.abc import Sequence
@@ -12,10 +11,11 @@ from transformers import AutoModel, PreTrainedModel, PreTrainedTokenizerBase
 from modeling_dsa.batching_dsa import BATCH_SIZE, Vectors, VectorType, check_token_ids, encode_sentences
 from modeling_dsa.encoders_dsa import ENCODERS
 from modeling_dsa.files.loading import default_device, load_tokenizer, loading_errors
-from modeling_dsa.files.model_folder import find_file, read_config
+from modeling_dsa.files.model_folder import read_config
 from modeling_dsa.vectors_dsa import batch_vectors
 
 from .caching_tokenizer import text_tokenizer
+from .sentence_transformers_files import steps_of_sentence_transformers
 
 logger = logging.getLogger(__name__)
 
@@ -71,10 +71,10 @@ class SentenceEncoder:
         with loading_errors(f"{source}: the model"):
             model: Any = AutoModel.from_pretrained(source, trust_remote_code=trust_remote_code)
         tokenizer = load_tokenizer(source, model.config, trusted=trust_remote_code)
-        if prompt := _stored_prompt(source):
+        if steps := steps_of_sentence_transformers(source):
             logger.warning(
-                f"{source}: sentence-transformers puts {prompt!r:.80} before each text, and this encoder does not: put "
-                "it there where vectors of both shall be compared."
+                f"{source}: sentence-transformers {' and '.join(steps)}, and this encoder does not: their vectors are "
+                "not to be compared."
             )
         return cls(model.to(device or default_device()), tokenizer)
 
@@ -131,13 +131,3 @@ class SentenceEncoder:
             dtype=dtype,
             progress=progress,
         )
-
-
-def _stored_prompt(source: str) -> str:
-    """What sentence-transformers puts before a text for which no prompt is named; nothing where it was told none."""
-    path = find_file(source, "config_sentence_transformers.json")
-    try:
-        stored = {} if path is None else json.loads(path.read_text(encoding="utf-8"))
-        return str(stored["prompts"][stored["default_prompt_name"]])
-    except (ValueError, LookupError, TypeError):  # it names none
-        return ""

@@ -1,5 +1,6 @@
 """Models to evaluate: of this family, or any of sentence-transformers to compare with."""
 
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -7,6 +8,7 @@ from typing import cast
 
 from modeling_dsa.batching_dsa import Text, Vectors, first_nonfinite
 from modeling_dsa.encoding.encoder import SentenceEncoder
+from modeling_dsa.encoding.sentence_transformers_files import steps_of_sentence_transformers
 from modeling_dsa.encoding.teacher import load_teacher
 from modeling_dsa.files.loading import default_device, load_model_and_tokenizer
 from modeling_dsa.files.model_folder import OtherFamilyError, find_file, read_config
@@ -16,6 +18,8 @@ from modeling_dsa.prediction.scores import label_scores
 from modeling_dsa.unknown_texts_dsa import unknown_texts
 
 from .similarity import Encode
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -61,13 +65,16 @@ def open_model(source: str) -> EvaluatedModel:
         ValueError: It cannot be loaded, or sentence-transformers is not installed.
     """
     if not _is_of_family(source):
-        teacher = load_teacher(source)
-        return EvaluatedModel(
-            _finite(lambda texts: teacher.encode(texts, convert_to_numpy=True)), "sentence-transformers", lambda _: []
-        )
+        return EvaluatedModel(_finite(_by_sentence_transformers(source)), "sentence-transformers", lambda _: [])
     model, tokenizer = load_model_and_tokenizer(source)
     model.to(default_device())  # type: ignore[arg-type]  # a wrapper hides the signature
-    encoder = SentenceEncoder(model, tokenizer)
+    encode: Encode = SentenceEncoder(model, tokenizer).encode
+    library = "dsa-transformers"
+    if steps := steps_of_sentence_transformers(source):
+        logger.warning(
+            f"{source}: sentence-transformers {' and '.join(steps)}, as its files there say: it computes the vectors."
+        )
+        encode, library = _by_sentence_transformers(source), "sentence-transformers"
     config = model.config
     classifier = None
     if config.is_classifier and score_function(config) == "softmax":
@@ -78,7 +85,12 @@ def open_model(source: str) -> EvaluatedModel:
             lambda texts: label_scores(head, tokenizer, texts).argmax(axis=1),
         )
     unknown = partial(unknown_texts, tokenizer)
-    return EvaluatedModel(_finite(encoder.encode), "dsa-transformers", unknown, classifier)
+    return EvaluatedModel(_finite(encode), library, unknown, classifier)
+
+
+def _by_sentence_transformers(source: str) -> Encode:
+    teacher = load_teacher(source)
+    return lambda texts: teacher.encode(texts, convert_to_numpy=True)
 
 
 def _is_of_family(source: str) -> bool:

@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 import torch
 from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.modules import Normalize
 from transformers import AutoModel, AutoTokenizer
 
 from modeling_dsa import SentenceEncoder
+from modeling_dsa.evaluation.models import open_model
 
 CARDS = Path(__file__).parents[2] / "model_cards"
 ENCODERS = {"dsa-base-en": 384, "dsa-mini-en": 128}
@@ -34,15 +36,27 @@ def test_a_separator_splits_no_text_of_a_model_of_pairs_for_sentence_transformer
     np.testing.assert_allclose(found, SentenceEncoder.from_pretrained(folder).encode(text), atol=2e-5)
 
 
-def test_a_prompt_that_sentence_transformers_keeps_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    folder, prompts = str(CARDS / "dsa-mini-en"), {"query": "query: "}
+def test_what_sentence_transformers_does_besides_is_told_and_evaluated(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (encoder,) = SentenceTransformer(str(CARDS / "dsa-mini-en"), device="cpu", trust_remote_code=True)
     model = SentenceTransformer(
-        folder, device="cpu", trust_remote_code=True, prompts=prompts, default_prompt_name="query"
+        modules=[encoder, Normalize()],
+        device="cpu",
+        prompts={"query": "query: "},
+        default_prompt_name="query",
+        truncate_dim=32,
     )
+    model.max_seq_length = 4
     model.save(str(tmp_path / "model"))
-    encoder = SentenceEncoder.from_pretrained(tmp_path / "model")
-    assert "sentence-transformers puts 'query: ' before each text, and this encoder does not" in caplog.messages[-1]
-    np.testing.assert_allclose(model.encode("a man"), encoder.encode("query: a man"), atol=2e-5)
+    SentenceEncoder.from_pretrained(tmp_path / "model")
+    assert (
+        "sentence-transformers puts 'query: ' before each text and reads no more than 4 tokens of a text and computes "
+        "Normalize behind the encoder and keeps the first 32 numbers of a vector, and this encoder does not"
+    ) in caplog.messages[-1]
+    evaluated = open_model(str(tmp_path / "model"))
+    assert evaluated.library == "sentence-transformers"
+    np.testing.assert_allclose(evaluated.encode([*TEXTS]), model.encode(TEXTS), atol=2e-5)
 
 
 @pytest.mark.parametrize("name", ENCODERS)
