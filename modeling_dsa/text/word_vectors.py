@@ -109,14 +109,16 @@ def read_vectors(
         raise ValueError(f"{path} is damaged or cut off ({error}): download it again.") from error
 
 
+def vectors_file(path: Path) -> tuple[Path, str]:
+    """The file of word vectors, and of a zip with several files the chosen one's name, or nothing."""
+    archive, mark, member = str(path).rpartition(".zip:")
+    return (path, "") if not mark or path.exists() else (Path(f"{archive}.zip"), member)
+
+
 @contextmanager
 def _open(path: Path) -> Iterator[tuple[str, Callable[[int], bytes], int, Callable[[], int]]]:
     """Open a file, unpacked: its name, what reads its bytes, and for the progress bar a size and the position in it."""
-    archive, mark, member = str(path).rpartition(".zip:")
-    if not mark or path.exists():
-        file, member = path, ""
-    else:
-        file = Path(f"{archive}.zip")
+    file, member = vectors_file(path)
     if not file.exists():
         raise FileNotFoundError(f"There is no file {file}: give the path of a file of word vectors.")
     if file.is_dir():

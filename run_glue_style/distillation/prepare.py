@@ -194,8 +194,7 @@ def _facts(
     return {
         "task": "distillation",
         "source": sentences.name,
-        "vectors": arguments.vectors.name if arguments.vectors is not None else None,
-        **vocabulary_facts(arguments),
+        **vocabulary_facts(arguments.vectors, arguments),
         "similarity_files": [path.name for path in teacher.similarity_file or []],
         "shown_examples": shown,
     }

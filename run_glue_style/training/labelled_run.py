@@ -20,12 +20,7 @@ from run_glue_style.tasks.task import Task
 
 from .closing_words import summary
 from .data import load_data, short_examples, tokenize_data, truncation_sentence
-from .model import (
-    has_fresh_head,
-    make_model,
-    vectors_path,
-    vocabulary_facts,
-)
+from .model import has_fresh_head, make_model, vectors_path, vocabulary_facts
 from .objective import (
     Classification,
     ComputeMetrics,
@@ -105,7 +100,6 @@ def _prepare(
         frequencies, documents = examples.splits["train"].document_frequencies(model.config.vocab_size)
         overlap.count_documents(torch.from_numpy(frequencies), documents)
     logger.info(truncation_sentence(examples, model.config.max_sentence_tokens))
-    vectors = vectors_path(task, arguments)
     chosen_by = data.splits[data.validation[0]]
     counts = ", ".join(f"{len(split):,} {name}" for name, split in data.splits.items())
     return PreparedRun(
@@ -128,8 +122,7 @@ def _prepare(
         facts={
             "task": task.name,
             "source": task.source,
-            "vectors": vectors.name if vectors is not None else None,
-            **vocabulary_facts(arguments),
+            **vocabulary_facts(vectors_path(task, arguments), arguments),
             "texts": {
                 split: {column: asdict(stats) for column, stats in columns.items()}
                 for split, columns in examples.truncation.items()

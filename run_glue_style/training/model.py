@@ -14,7 +14,7 @@ from transformers import PreTrainedTokenizerBase
 
 from modeling_dsa import DSAConfig, DSAForSequenceClassification, DSAModel
 from modeling_dsa.encoding.teacher_words import USUAL_SIZE, teacher_name, vocabulary_from_teacher
-from modeling_dsa.files.hashing import describe_files
+from modeling_dsa.files.hashing import describe_files, file_hash
 from modeling_dsa.files.loading import load_tokenizer, loading_errors
 from modeling_dsa.files.model_folder import read_config
 from modeling_dsa.poolings_dsa import POOLINGS, ReinforcedPooling
@@ -22,7 +22,7 @@ from modeling_dsa.shipped.settings import setting_folder
 from modeling_dsa.text.building import build_model, vocabulary_from_texts
 from modeling_dsa.text.tokenization import WordTokenizer, portable
 from modeling_dsa.text.vocabulary import Choose, vocabulary_of_list, vocabulary_of_texts
-from modeling_dsa.text.word_vectors import WordVectors
+from modeling_dsa.text.word_vectors import WordVectors, vectors_file
 from modeling_dsa.variational_dsa import VariationalSelfAttention
 from run_glue_style.tasks.distinct_texts import DistinctTexts
 from run_glue_style.tasks.task import Task
@@ -70,12 +70,15 @@ def check_vocabulary(arguments: ModelArguments) -> None:
         raise ValueError("--frequency_weighting counts the words of the texts: leave it or --word_list out.")
 
 
-def vocabulary_facts(arguments: ModelArguments) -> dict[str, Any]:
-    """What a run's results say of the vocabulary that was asked for; nothing where none was."""
+def vocabulary_facts(path: Path | None, arguments: ModelArguments) -> dict[str, Any]:
+    """What a run's results say of its file of word vectors and of the vocabulary that was asked for."""
     asked = arguments.vocabulary
+    facts: dict[str, Any] = {"vectors": None if path is None else path.name}
+    if path is not None and teacher_name(path) is None:
+        facts["vectors_sha256"] = file_hash(vectors_file(path)[0])
     if arguments.word_list is not None:
         asked["word_list"] = describe_files([arguments.word_list])[0]
-    return {"vocabulary": asked} if asked else {}
+    return facts | ({"vocabulary": asked} if asked else {})
 
 
 def check_recipe(config: DSAConfig, recipe: TrainingRecipe, run: RunArguments) -> None:

@@ -25,6 +25,7 @@ IDENTITY = (
     *(
         "processes",
         "vectors",
+        "vectors_sha256",
         "vocabulary",
         "data",
         "class_shares",
@@ -35,7 +36,7 @@ IDENTITY = (
         "similarity",
     ),
 )
-_OF_LATER_RECORDS = ("start_weights", "tokenizer_sha256")
+_OF_LATER_RECORDS = ("start_weights", "tokenizer_sha256", "vectors_sha256")
 _OF_EVERY_RUN = (
     *("setting", "seed", "metrics", "trained_parameters", "train_seconds", "steps", "recipe", "recipe_name", "model"),
     *("data", "source", "vectors", "command", "processes"),

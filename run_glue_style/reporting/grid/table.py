@@ -3,16 +3,19 @@
 import shutil
 import statistics
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from modeling_dsa import DSAConfig
 from modeling_dsa.files.markdown import markdown_table
 from modeling_dsa.files.replacing import filled_folder, write_json
+from modeling_dsa.options_dsa import option_help
 from run_glue_style.reporting.rows import read_row
 from run_glue_style.reporting.units import mean_and_spread, standard_deviation
-from run_glue_style.training.results import read_example_scores, read_metric
+from run_glue_style.training.recipe import TrainingRecipe
+from run_glue_style.training.results import have_same_examples, read_example_scores, read_metric
 
 from .definition import BASE, Grid, read_grid
 from .differences import Difference, Found, Measured, Scores, compare, difference_cells
@@ -32,7 +35,8 @@ class GridTable:
             folder: Its runs.
 
         Raises:
-            ValueError: A run has no such metric, or runs of a row differ in more than their seed.
+            ValueError: A run has no such metric, runs of a row differ in more than their seed, or those of a row and
+                of the base in more than the grid says.
         """
         self.grid, self.folder = grid, folder
         self.runs: dict[str, dict[int, dict[str, Any]]] = {}
@@ -40,6 +44,8 @@ class GridTable:
             for run in read_row(folder, row):
                 self.runs.setdefault(row, {})[run["seed"]] = run
                 self._check(row, run)
+        for row, runs in self.runs.items():
+            self._check_training(row, next(iter(runs.values())))
 
     def values(self, row: str, metric: str) -> dict[int, float]:
         """A metric of a row's runs, by seed."""
@@ -110,6 +116,27 @@ class GridTable:
             write_json(self.as_json(), beside / "table.json")
             rows = {row: [list(self.values(row, metric).values()) for metric in self.grid.metrics] for row in self.runs}
             draw_grid(self.grid.title, list(self.grid.metrics), rows, beside / "plot")
+
+    def _check_training(self, row: str, run: Mapping[str, Any]) -> None:
+        """Refuse a row whose data or recipe differ from the base's where none of its options can be the reason."""
+        base = next(iter(self.runs.get(BASE, {}).values()), run)
+        options, of_base = self.grid.rows[row].options, self.grid.rows[BASE].options
+        changed = {name for name in options.keys() | of_base.keys() if options.get(name) != of_base.get(name)}
+        of_recipe = {field.name for field in fields(TrainingRecipe)}
+        if changed <= of_recipe | option_help(DSAConfig).keys() and not have_same_examples(run, base, "train"):
+            raise ValueError(
+                f"{self.folder}: the rows {row} and {BASE} were trained on other data, which no option of theirs says: "
+                "make one of them again."
+            )
+        recipes = [asdict(TrainingRecipe()) | one["recipe"] for one in (run, base)]
+        differing = {name for name in of_recipe if recipes[0].get(name) != recipes[1].get(name)}
+        # That of the words has no meaning where they are frozen, and is left out there.
+        unexplained = sorted(differing - changed - {"embedding_learning_rate"})
+        if unexplained and not changed & {"recipe", "setting"}:
+            raise ValueError(
+                f"{self.folder}: the recipes of the rows {row} and {BASE} differ in {unexplained[0]}, which no option "
+                "of theirs says: make one of them again."
+            )
 
     def _check(self, row: str, run: Mapping[str, Any]) -> None:
         for metric, line in self.grid.metrics.items():

@@ -1,5 +1,6 @@
 """What a finished run writes beside the model, and what it cannot write does not cost the run."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,17 @@ def test_picture_and_card_are_written(tmp_path: Path) -> None:
     write_card_of_run(run)
     assert (tmp_path / "attention.png").read_bytes().startswith(b"\x89PNG")
     assert "org/mine" in (tmp_path / "README.md").read_text("utf-8")
+
+
+def test_own_words_of_the_card_of_an_earlier_run_are_kept(tmp_path: Path) -> None:
+    earlier = tmp_path / "earlier"
+    write_card_of_run(finished_run(earlier, "A man.", "org/mine"))
+    card = (earlier / "README.md").read_text("utf-8")
+    own = "<!-- own words -->\nFor my aunt.\n<!-- end of own words -->\n"
+    (earlier / "README.md").write_text(card + own, "utf-8")
+    run = finished_run(tmp_path / "new", "A man.", "org/mine")
+    write_card_of_run(replace(run, replaced=earlier))
+    assert "For my aunt." in (tmp_path / "new" / "README.md").read_text("utf-8")
 
 
 def test_what_cannot_be_written_is_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

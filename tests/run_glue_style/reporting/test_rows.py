@@ -16,3 +16,7 @@ def test_an_option_that_an_older_record_does_not_know_has_its_default(tmp_path: 
     write_results(tmp_path, "static", 1, 0.62, recipe=recipe | {"soft_attention_ratio": 0.5})
     with pytest.raises(ValueError, match="differ in their recipe"):
         read_rows(tmp_path)
+    write_results(tmp_path, "static", 0, 0.60, recipe=recipe, vectors_sha256="a")
+    write_results(tmp_path, "static", 1, 0.62, recipe=recipe, vectors_sha256="b")
+    with pytest.raises(ValueError, match="differ in their vectors_sha256"):
+        read_rows(tmp_path)

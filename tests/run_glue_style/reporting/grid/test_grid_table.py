@@ -44,6 +44,24 @@ def test_rows_are_compared_with_the_base(table: GridTable, tmp_path: Path) -> No
     assert b"<svg" in (tmp_path / "plot.svg").read_bytes()
 
 
+@pytest.mark.parametrize(
+    ("part", "changes", "told"),
+    [
+        ("data", {"train": {"examples": 20, "sha256": "b"}}, "rows static and base were trained on other data, which"),
+        ("recipe", {"learning_rate": 0.1}, "recipes of the rows static and base differ in learning_rate, which no opt"),
+    ],
+)
+def test_a_row_that_was_trained_otherwise_than_the_grid_says_is_refused(
+    part: str, changes: dict[str, object], told: str, table: GridTable, tmp_path: Path
+) -> None:
+    path = tmp_path / "static" / "seed-1.json"
+    record = json.loads(path.read_text("utf-8"))
+    record[part] |= changes
+    path.write_text(json.dumps(record), encoding="utf-8")
+    with pytest.raises(ValueError, match=told):
+        GridTable(table.grid, tmp_path)
+
+
 def test_an_error_is_not_a_percentage(tmp_path: Path) -> None:
     for seed, (base, static) in enumerate([(0.51, 0.61), (0.53, 0.65)]):
         for row, error in (("base", base), ("static", static)):
