@@ -52,7 +52,8 @@ class DataArguments:
     test_stances: Path | None = option(None, "Pairs that are read once, at the end; default: in data_dir.")
     test_bodies: Path | None = option(None, "Their bodies; default: in data_dir.")
     validation_share: float = option(
-        0.1, "Share of the training pairs or bodies that is held out to choose the best weights."
+        0.1,
+        "Share of the training pairs or bodies that is held out to choose the best weights; of topics the nearest 1/n.",
     )
     validation_by: ValidationBy = option(
         "topics",

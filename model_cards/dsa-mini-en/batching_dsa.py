@@ -102,6 +102,7 @@ class TextTokenizer:
         # What an earlier call of the tokenizer asked for stays with it.
         self.tokenizer.no_padding()
         self.tokenizer.no_truncation()
+        self.tokenizer.encode_special_tokens = False  # those in a text are read as such
         try:
             return self.tokenizer.encode_batch_fast(texts, add_special_tokens=add_special_tokens)
         except TypeError:  # it takes every string but those with half a surrogate pair

@@ -90,9 +90,9 @@ def run(arguments: argparse.Namespace) -> int:
     """
     if not (arguments.similarity or arguments.probe or arguments.labelled):
         raise ValueError("There is nothing to evaluate: give files with --similarity, --probe or --labelled.")
-    if arguments.score_column and not arguments.similarity:
+    if arguments.score_column is not None and not arguments.similarity:
         raise ValueError("--score_column names a column of --similarity: leave it out, or give that too.")
-    if arguments.label_column and not arguments.probe and not arguments.labelled:
+    if arguments.label_column is not None and not arguments.probe and not arguments.labelled:
         raise ValueError("--label_column names a column of --probe or --labelled: leave it out, or give one of them.")
     if any(len(files) > 3 for files in arguments.probe):
         raise ValueError("--probe takes up to three files, TRAIN VALIDATION TEST: give it once for each task.")

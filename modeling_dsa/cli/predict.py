@@ -88,7 +88,8 @@ def run(arguments: argparse.Namespace) -> int:
     pairs = not arguments.labels and _classifier_config(arguments.model).sentences_per_example == 2
     texts = open_texts(arguments.input, arguments.text_pair, arguments.text_column, pairs=pairs)
     if arguments.labels:
-        predict = _nearest_label(arguments.model, arguments.labels, arguments.template or "{}")
+        template = "{}" if arguments.template is None else arguments.template
+        predict = _nearest_label(arguments.model, arguments.labels, template)
     else:
         predict = _predictor(arguments.model)
     try:

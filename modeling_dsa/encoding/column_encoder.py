@@ -156,6 +156,8 @@ class ColumnEncoder:
     def _encode(self, columns: Sequence[str], texts: Sequence[Any]) -> Vectors:
         if self.text_column not in columns:
             raise ValueError(f"The rows have no column {self.text_column!r}: they have {', '.join(columns):.500}.")
+        if list(columns).count(self.text_column) > 1:
+            raise ValueError(f"The rows have two columns {self.text_column!r}: give one of them another name.")
         if self.vector_column in columns:
             raise ValueError(f"The rows have a column {self.vector_column!r}: give another vector_column.")
         if isinstance(texts, str):

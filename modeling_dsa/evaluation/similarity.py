@@ -21,6 +21,7 @@ from modeling_dsa.files.text_values import row_texts
 Encode: TypeAlias = Callable[[list[str]], Vectors]  # sentences to their vectors, (sentences, numbers)
 Numbers: TypeAlias = npt.NDArray[np.float64]
 
+_ROUNDING = 1e-12  # relative, of cosines in float64
 SCORES = LabelNames(
     ("score", "similarity", "similarity_score", "relatedness", "relatedness_score", "label", "labels", "rating"),
     holds="scores",
@@ -139,7 +140,8 @@ def cosines(first: Vectors, second: Vectors) -> Numbers:
 
 def correlate(predicted: npt.NDArray[Any], gold: npt.NDArray[Any]) -> Correlations:
     """Correlate numbers with the true ones. (examples,) twice"""
-    if len(gold) < 2 or np.ptp(predicted) == 0 or np.ptp(gold) == 0:
+    # Cosines of equal vectors differ by rounding.
+    if len(gold) < 2 or np.ptp(predicted) <= _ROUNDING * np.abs(predicted).max() or np.ptp(gold) == 0:
         return Correlations(0.0, 0.0)
     gold = gold / np.abs(gold).max()  # the squares of the largest numbers would be infinite
     spearman, pearson = (float(function(predicted, gold).statistic) for function in (spearmanr, pearsonr))

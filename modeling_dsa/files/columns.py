@@ -86,9 +86,10 @@ def find_columns(
     rows, columns = _first_rows(table)
     if not rows:
         raise ValueError(f"{table.name}: there are no rows")
-    for column in (*(texts or ()), *([label] if label else [])):
+    for column in (*(texts or ()), *([] if label is None else [label])):
         require_column(table.name, column, columns)
-    label = label or _label_column([column for column in columns if column not in (texts or ())], table, label_names)
+    if label is None:
+        label = _label_column([column for column in columns if column not in (texts or ())], table, label_names)
     found = tuple(texts) if texts else _text_columns([column for column in columns if column != label], rows, table)
     if label in found:
         raise ValueError(

@@ -119,7 +119,8 @@ def load_tokenizer(source: str | Path, config: "DSAConfig", *, trusted: bool = F
 
     Raises:
         ValueError: It cannot be loaded, does not work, is no fast tokenizer, has a regular expression that is not this
-            package's, ids that the word table has not, or another separator of pairs than the model.
+            package's, ids that the word table has not, another separator of pairs than the model, or splits special
+            tokens.
     """
     from transformers import AutoTokenizer
 
@@ -137,6 +138,11 @@ def load_tokenizer(source: str | Path, config: "DSAConfig", *, trusted: bool = F
         check_token_ids(tokenizer.backend_tokenizer, config.vocab_size)
     except ValueError as error:
         raise ValueError(f"{source}: {error}") from error
+    if getattr(tokenizer, "split_special_tokens", False):
+        raise ValueError(
+            f"{source}: the tokenizer splits special tokens that stand in a text, which are read as such here: save it "
+            "without split_special_tokens."
+        )
     separator = tokenizer.sep_token_id
     if config.sentences_per_example == 2 and separator is not None and separator != config.sep_token_id:
         raise ValueError(

@@ -28,7 +28,8 @@ _LONGEST_NAME = 255 - len(".unfinished---4194304") - 64  # bytes beside the mark
 def replaced_file(path: AnyPath) -> Iterator[Path]:
     """A path beside `path`, with the same extension, to write to; at the end of the block it takes the name of `path`.
 
-    Where the block fails, `path` stays as it was and what was written is removed. The folder is made. What goes to
+    Where the block fails, `path` stays as it was and what was written is removed. The folder is made. A link stays one:
+    the file it leads to is replaced, but for a link into the Hub's cache, whose blobs are shared. What goes to
     another machine is written here, in the folder for temporary files, and uploaded at the end of the block. Where its
     file system replaces no file, the old one has another name until the new one has its.
 
@@ -43,6 +44,8 @@ def replaced_file(path: AnyPath) -> Iterator[Path]:
         return
     if (path.exists() and not (path.is_file() or path.is_dir())) or path.parent == Path("/dev"):
         raise ValueError(f"{path} is a device or a pipe, where no file can be made: give the name of a file.")
+    if path.is_symlink() and path.resolve().parent.name != "blobs":
+        path = path.resolve()
     beside = _beside(path)
     try:
         yield beside

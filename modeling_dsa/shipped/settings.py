@@ -22,7 +22,7 @@ def setting_folder(name: str) -> Path:
     Raises:
         ValueError: There is no such setting.
     """
-    for folder in (CONFIGURATION / name, Path(name)):
+    for folder in _candidates(CONFIGURATION, name):
         if (folder / "config.json").is_file():
             return folder
     raise ValueError(f"There is no setting '{name}'. {suggestion(name, setting_names())}")
@@ -40,7 +40,7 @@ def recipe_path(recipe: str | None, setting: Path | None) -> Path | None:
     """
     if recipe is None:
         return setting / "recipe.yaml" if setting is not None and (setting / "recipe.yaml").is_file() else None
-    for path in (CONFIGURATION / "recipes" / f"{recipe}.yaml", Path(recipe)):
+    for path in _candidates(CONFIGURATION / "recipes", recipe, ".yaml"):
         if path.is_file():
             return path
     names = (path.stem for path in (CONFIGURATION / "recipes").glob("*.yaml"))
@@ -69,11 +69,16 @@ def grid_path(name: str) -> Path:
     Raises:
         ValueError: There is no such grid.
     """
-    for path in (CONFIGURATION / "grids" / f"{name}.yaml", Path(name)):
+    for path in _candidates(CONFIGURATION / "grids", name, ".yaml"):
         if path.is_file():
             return path
     names = (path.stem for path in (CONFIGURATION / "grids").glob("*.yaml"))
     raise ValueError(f"There is no grid '{name}'. {suggestion(name, names)}")
+
+
+def _candidates(shipped: Path, name: str, extension: str = "") -> list[Path]:
+    """What a name may stand for: what ships, where it is no path such as `./dsa-small`, and what is here."""
+    return [*([shipped / f"{name}{extension}"] if Path(name).name == name else []), Path(name)]
 
 
 def read_recipe(path: Path) -> dict[str, str | list[str] | None]:

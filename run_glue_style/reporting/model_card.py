@@ -83,7 +83,9 @@ def model_card(
     return card
 
 
-def write_card(folder: Path, model_id: str, other_seeds: Sequence[Mapping[str, Any]] = ()) -> Path:
+def write_card(
+    folder: Path, model_id: str, other_seeds: Sequence[Mapping[str, Any]] = (), earlier: Path | None = None
+) -> Path:
     """Write the card of a model's folder, README.md, from its config.json and, if it has them, results and weights.
 
     What `dsa evaluate` and `dsa explain --faithfulness` wrote beside these weights goes in too. Of the card before it
@@ -93,6 +95,7 @@ def write_card(folder: Path, model_id: str, other_seeds: Sequence[Mapping[str, A
         folder: A saved model.
         model_id: As in `model_card`.
         other_seeds: As in `model_card`.
+        earlier: The folder of the earlier card; default: the same.
 
     Returns:
         The card's file.
@@ -122,8 +125,8 @@ def write_card(folder: Path, model_id: str, other_seeds: Sequence[Mapping[str, A
         open_vocabulary=tokenizer is not None and has_pieces(tokenizer.backend_tokenizer),
         other_seeds=other_seeds,
     )
-    if (folder / CARD).is_file():
-        keep_own_words(card, read_card(folder))
+    if ((earlier or folder) / CARD).is_file():
+        keep_own_words(card, read_card(earlier or folder))
     put_measured(card, folder)
     save_card(card, folder / CARD)
     return folder / CARD

@@ -31,7 +31,7 @@ def _drawn(run: FinishedRun, texts: Sequence[str]) -> list[DrawnSentence]:
 def write_card_of_run(run: FinishedRun) -> None:
     """Write the model's card."""
     try:
-        write_card(run.folder, run.model_id)
+        write_card(run.folder, run.model_id, earlier=run.replaced)
     except ValueError as error:  # such as a folder's name that is none on the Hub: the model is what counts
         logger.warning(f"There is no model card: {error}")
 

@@ -6,6 +6,7 @@ is held out here: whole topics, which is like the test set (`hold_out_topics`), 
 """
 
 import logging
+import math
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -119,7 +120,7 @@ def hold_out_topics(pairs: Dataset, share: float) -> tuple[Dataset, Dataset]:
         ValueError: The share is out of range, or there are fewer topics than 1 / share.
     """
     check_share(share)
-    folds = round(1 / share)
+    folds = min((math.floor(1 / share), math.ceil(1 / share)), key=lambda count: abs(1 / count - share))
     labels = np.asarray(pairs["label"][:])  # (pairs,)
     related = labels != CLASS_NAMES.index(UNRELATED)
     headline_topics, body_topics = _topics(pairs, related)

@@ -2,6 +2,7 @@
 
 import argparse
 import copy
+import logging
 import re
 import sys
 from collections.abc import Callable, Collection, Sequence
@@ -31,6 +32,8 @@ class _OfSetting:
     def __repr__(self) -> str:
         return "the setting's"
 
+
+logger = logging.getLogger(__name__)
 
 _OF_SETTING = _OfSetting()
 
@@ -187,7 +190,13 @@ def parse_arguments(
                 argv.append(f"--setting={default_setting}")
             if start is not None:
                 # A recipe says how a fresh model is made; it must not change what stored weights compute.
-                options = {name: value for name, value in options.items() if name not in option_help(DSAConfig)}
+                left_out = options.keys() & option_help(DSAConfig).keys()
+                if known.recipe is not None and left_out:
+                    logger.warning(
+                        f"{path}: where a saved model is the start, what its recipe says of the model does not count "
+                        f"({', '.join(sorted(left_out))}): give what is wanted as options."
+                    )
+                options = {name: value for name, value in options.items() if name not in left_out}
             parser.source = path
             of_recipe = parser.arguments_of(options)
             parser.read(of_recipe)

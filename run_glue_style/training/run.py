@@ -78,6 +78,7 @@ class FinishedRun:
         shown_texts: As in `PreparedRun`.
         folder: Where the reporter writes: the model, its tokenizer and its all_results.json are in it.
         model_id: The model's name on the Hub, or one to be filled in.
+        replaced: The folder that this one replaces, with the card of an earlier run.
     """
 
     model: PreTrainedModel
@@ -85,6 +86,7 @@ class FinishedRun:
     shown_texts: Sequence[Sequence[str]]
     folder: Path
     model_id: str
+    replaced: Path | None = None
 
 
 Prepare: TypeAlias = Callable[[Accelerator], PreparedRun]
@@ -193,7 +195,7 @@ def _train_and_evaluate(
     if is_main:
         model_id = hub.repo_id if hub is not None else placeholder_id(output_dir.resolve().name)
         with replaced_model(output_dir) as folder:
-            finished = FinishedRun(trained, prepared.tokenizer, prepared.shown_texts, folder, model_id)
+            finished = FinishedRun(trained, prepared.tokenizer, prepared.shown_texts, folder, model_id, output_dir)
             if run.save_example_scores:
                 _save_example_scores(prepared.objective, predicted, folder)
             _save(finished, results, reporters)

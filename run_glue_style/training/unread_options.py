@@ -28,6 +28,7 @@ _WHERE: dict[str, tuple[Callable[[DSAConfig], bool], str]] = {
         "of the classifier's batch normalisation: there is none",
     ),
 }
+_OF_FRESH_WEIGHTS = ("unknown_init_range", "initializer_scaling")
 _OF_CLASSIFIERS = {name for name in option_help(DSAConfig) if name.startswith("classifier_")} | {
     "pair_features",
     "gated_size",
@@ -53,6 +54,10 @@ def refuse_unread(
     stored = DSAConfig.from_pretrained(arguments.model_name_or_path or setting_folder(arguments.setting or ""))
     for name in option_help(DSAConfig).keys() & given:
         is_changed = _plain(getattr(stored, name)) != _plain(getattr(config, name))
+        if is_changed and name in _OF_FRESH_WEIGHTS and arguments.model_name_or_path is not None:
+            raise ValueError(
+                f"--{name} would change nothing: it is of fresh weights, and these are saved. Leave it out."
+            )
         if is_changed and (reason := why_unread(config, name, has_classifier=has_classifier)):
             raise ValueError(f"--{name} would change nothing: it is {reason}. Leave it out.")
 

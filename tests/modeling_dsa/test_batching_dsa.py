@@ -65,6 +65,13 @@ def test_every_text_has_the_result_of_its_own_tokens(texts: list[Text], batch_si
     assert sum(batch.text_count for batch in every) == len(texts)
 
 
+def test_what_an_earlier_call_of_the_tokenizer_asked_for_does_not_stay() -> None:
+    tokenizer = TextTokenizer(build_tokenizer(WORDS, lowercase=True).backend_tokenizer)
+    before = tokenizer.rows([f"a {SEP} man"], False, True)
+    tokenizer.tokenizer.encode_special_tokens = True
+    assert tokenizer.rows([f"a {SEP} man"], False, True) == before
+
+
 def test_mistakes_are_told() -> None:
     for text in (5, ("a",), ("a", None)):
         with pytest.raises(ValueError, match=r"at index 1 is .* which is neither a string nor a pair of strings"):

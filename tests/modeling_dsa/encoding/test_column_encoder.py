@@ -100,6 +100,9 @@ def test_a_mistake_stops_the_worker(model: Path, tmp_path: Path) -> None:
         encode({"text": "a man"})
     with pytest.raises(ValueError, match=r"as a pyarrow\.Table, got DataFrame: give a data set with_format\(None\)"):
         encode(pandas.DataFrame({"text": ["a"]}))
+    twice = pandas.DataFrame([["a man", "x"], ["a dog", "y"]], columns=["text", "text"])
+    with pytest.raises(ValueError, match="have two columns 'text': give one of them another name"):
+        next(encode.frames(iter([twice])))
     with pytest.raises(ValueError, match="index 0 is 1, which is no string"):
         encode({"text": [1]})
     shutil.rmtree(folder)

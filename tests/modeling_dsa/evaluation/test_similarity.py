@@ -94,3 +94,4 @@ def test_correlations_are_those_of_other_code(tmp_path: Path) -> None:
     assert found.pearson == pytest.approx(np.corrcoef(expected, scores)[0, 1], abs=1e-6)
     assert found.spearman == pytest.approx(np.corrcoef(rankdata(expected), rankdata(scores))[0, 1], abs=1e-6)
     assert correlate(np.zeros(40), scores).spearman == 0  # where scipy has nan, which is no JSON
+    assert correlate(1 + 1e-16 * drawn.normal(size=40).round(), scores).spearman == 0

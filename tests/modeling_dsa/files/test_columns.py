@@ -63,6 +63,7 @@ def test_given_columns_win() -> None:
         ({"Text": "a", "text": "b", "label": 0}, None, None, "'Text', 'text' are called alike; say with --text_column"),
         ({"text": "a", "label": 0}, ["txt"], None, "has no column 'txt': it has text, label; did you mean 'text'"),
         ({"text": "a", "label": 0}, None, "class", "has no column 'class'"),
+        ({"text": "a", "label": 0}, None, "", "has no column ''"),
         ({"text": "a", "label": 0}, ["text"], "text", "'text' cannot hold both texts and labels"),
     ],
 )

@@ -33,6 +33,16 @@ def test_a_file_is_whole_or_as_it_was(tmp_path: Path) -> None:
     assert names(path.parent) == ["figures.json"]
 
 
+def test_a_link_stays_one_but_into_the_blobs_of_a_cache(tmp_path: Path) -> None:
+    for folder, is_link in (("files", True), ("blobs", False)):
+        target, link = tmp_path / folder / "target.json", tmp_path / f"{folder}.json"
+        write_json("old", target)
+        link.symlink_to(target)
+        write_json("new", link)
+        assert link.read_text(encoding="utf-8") == '"new"\n'
+        assert (link.is_symlink(), target.read_text(encoding="utf-8") == '"new"\n') == (is_link, is_link)
+
+
 def test_the_longest_name_is_written(tmp_path: Path) -> None:
     path = tmp_path / ("ä" * 125 + ".json")
     write_json({}, path)

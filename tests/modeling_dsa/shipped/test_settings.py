@@ -72,6 +72,19 @@ def test_setting_may_be_a_folder_with_or_without_a_recipe(tmp_path: Path) -> Non
     assert recipe_path(None, tmp_path) == tmp_path / "recipe.yaml"
 
 
+def test_a_path_is_what_is_there_and_not_what_ships_by_that_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(CONFIGURATION / "dsa-small", tmp_path / "dsa-small")
+    (tmp_path / "modern.yaml").write_text("learning_rate: 1e-3\n")
+    monkeypatch.chdir(tmp_path)
+    assert setting_folder("./dsa-small").resolve() == tmp_path / "dsa-small"
+    assert setting_folder("dsa-small") == CONFIGURATION / "dsa-small"
+    assert recipe_path("./modern.yaml", None) == Path("modern.yaml")
+    with pytest.raises(ValueError, match=r"no recipe '\./modern'"):
+        recipe_path("./modern", None)
+
+
 def test_unknown_setting_gets_a_suggestion_or_the_list() -> None:
     with pytest.raises(ValueError, match=r"no setting 'dsa-single-snil'. Did you mean 'dsa-single-snli'"):
         setting_folder("dsa-single-snil")

@@ -111,6 +111,12 @@ def test_held_out_bodies_keep_all_their_real_pairs(folder: Path, caplog: pytest.
         load(folder, 0.01, "bodies")
 
 
+def test_the_nearest_whole_part_of_the_topics_is_held_out(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    load(folder, 0.4)  # a third is nearer than a half
+    assert any(f"{count} of 10 topics" in caplog.text for count in (3, 4))
+
+
 def test_split_depends_on_the_pairs_alone(folder: Path) -> None:
     first, again = load(folder), load(folder)
     for name in first:

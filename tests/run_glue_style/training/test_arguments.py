@@ -269,12 +269,13 @@ def test_mistake_of_the_command_line_does_not_name_the_recipe(
     assert str(path) not in refused(capsys, "--recipe", path, "--learning_rat", "1")
 
 
-def test_a_recipe_does_not_change_what_a_loaded_model_computes() -> None:
+def test_a_recipe_does_not_change_what_a_loaded_model_computes(caplog: pytest.LogCaptureFixture) -> None:
     *_, fresh = parse_arguments([], "", ["--setting", "dsa-single-snli", "--recipe", "modern"])
     assert fresh["routing_scale"] == 8
     words = ["--model_name_or_path", "somewhere", "--recipe", "modern", "--hidden_dropout", "0.5"]
     *_, loaded = parse_arguments([], "", words)
     assert loaded == {"hidden_dropout": 0.5}
+    assert "does not count (classifier_dropout, embedding_dropout, hidden_dropout, routing_scale)" in caplog.text
 
 
 def test_without_options() -> None:

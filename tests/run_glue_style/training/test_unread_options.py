@@ -25,6 +25,7 @@ def refuse(folder: Path, stored: dict[str, Any], options: dict[str, Any], **chan
         ({}, {"pair_features": ["first"]}, "--pair_features .* of pairs of texts, and these examples have one"),
         ({"sentences_per_example": 2}, {"gated_size": 5}, "--gated_size .* of the pair feature 'gated'"),
         ({"classifier_hidden_sizes": []}, {"classifier_batch_norm": False}, "of hidden layers: there is none"),
+        ({}, {"unknown_init_range": 0.9}, "--unknown_init_range .* of fresh weights, and these are saved"),
         ({"classifier_batch_norm": False}, {"batch_norm_eps": 1.0}, "--batch_norm_eps .* of the classifier's batch"),
     ],
 )
