@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 from modeling_dsa.files.command_line import whole_number
 from modeling_dsa.files.model_folder import read_config
 from modeling_dsa.files.optional_packages import optional_packages
-from modeling_dsa.files.replacing import replaced_file, write_json
+from modeling_dsa.files.replacing import refuse_file, replaced_file, write_json
 from modeling_dsa.files.shown_paths import command_without_folders, last_part, without_folders
 from modeling_dsa.files.standard_output import standard_output
 from modeling_dsa.shipped.models import model_source
@@ -254,6 +254,7 @@ def _check_extensions(paths: Sequence[Path], extensions: Sequence[str]) -> None:
     for path in paths:
         if path.suffix.lower() not in extensions:
             raise ValueError(f"{path}: this is written as {', '.join(extensions)}: give another name.")
+        refuse_file(path.parent, "--output")
 
 
 def _read_texts(arguments: argparse.Namespace) -> "list[Text]":

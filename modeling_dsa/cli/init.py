@@ -11,6 +11,7 @@ from modeling_dsa.files.command_line import positive_number, whole_number
 from modeling_dsa.files.loading import load_config
 from modeling_dsa.files.model_files import replaced_model
 from modeling_dsa.files.model_folder import holds_model
+from modeling_dsa.files.replacing import refuse_file
 from modeling_dsa.files.text_files import read_texts
 from modeling_dsa.shipped.nli import NLI_CLASS_NAMES
 
@@ -111,6 +112,7 @@ def run(arguments: argparse.Namespace) -> int:
     from modeling_dsa.text.building import build_model
 
     output: Path = arguments.output
+    refuse_file(output.parent, "OUTPUT")
     if output.exists() and not output.is_dir():
         raise ValueError(f"{output} is a file: give the path of a folder to write.")
     if output.is_dir() and any(output.iterdir()):

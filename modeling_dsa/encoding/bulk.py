@@ -19,6 +19,7 @@ from modeling_dsa.files.launchers import Process
 from modeling_dsa.files.lines import STANDARD_INPUT
 from modeling_dsa.files.model_folder import holds_model
 from modeling_dsa.files.remote_paths import AnyPath
+from modeling_dsa.files.replacing import refuse_file
 from modeling_dsa.unknown_texts_dsa import told_unknown, unknown_texts
 
 from .encoder import SentenceEncoder
@@ -64,6 +65,8 @@ def check_output(output: AnyPath, overwrite: bool, process: Process) -> None:
         ValueError: Its ending is unknown, it is there or of the wrong kind, it holds a model, or several processes
             would write one file.
     """
+    if isinstance(output, Path):
+        refuse_file(output.parent, "OUTPUT")
     if output.suffix == ".npy":
         if process.count > 1:
             raise ValueError(f"{output} is one file, which {process.count} processes cannot write: give a folder.")

@@ -269,6 +269,7 @@ def test_nothing_is_read_ahead_of_a_window(tmp_path: Path) -> None:
         ("there.npy", "there.npy exists: give --overwrite to replace it, or another name."),
         ("folder.npy", "folder.npy is a folder: give the name of a file."),
         ("file", "file is a file: shards go to a folder, so give another name."),
+        ("there.npy/x.npy", "there.npy is a file: give OUTPUT a folder."),
         ("model", "model holds a model: give another folder for the vectors."),
         ("full", "full is not empty and holds no vectors: give another folder, or --overwrite."),
     ],
