@@ -14,7 +14,7 @@ from modeling_dsa.files.replacing import filled_folder, write_json
 from modeling_dsa.options_dsa import option_help
 from run_glue_style.reporting.rows import read_row
 from run_glue_style.reporting.units import mean_and_spread, standard_deviation
-from run_glue_style.training.recipe import TrainingRecipe
+from run_glue_style.training.recipe import RunArguments, TrainingRecipe
 from run_glue_style.training.results import have_same_examples, read_example_scores, read_metric
 
 from .definition import BASE, Grid, read_grid
@@ -122,8 +122,9 @@ class GridTable:
         base = next(iter(self.runs.get(BASE, {}).values()), run)
         options, of_base = self.grid.rows[row].options, self.grid.rows[BASE].options
         changed = {name for name in options.keys() | of_base.keys() if options.get(name) != of_base.get(name)}
-        of_recipe = {field.name for field in fields(TrainingRecipe)}
-        if changed <= of_recipe | option_help(DSAConfig).keys() and not have_same_examples(run, base, "train"):
+        of_recipe, of_run = ({field.name for field in fields(part)} for part in (TrainingRecipe, RunArguments))
+        of_no_data = (of_recipe | of_run | option_help(DSAConfig).keys()) - {"max_train_samples"}
+        if changed <= of_no_data and not have_same_examples(run, base, "train"):
             raise ValueError(
                 f"{self.folder}: the rows {row} and {BASE} were trained on other data, which no option of theirs says: "
                 "make one of them again."
