@@ -33,7 +33,7 @@ from run_glue_style.training.model import check_recipe
 from run_glue_style.training.objective import metric_value
 from run_glue_style.training.recipe import require_no_classes
 from run_glue_style.training.run import train_and_evaluate
-from run_glue_style.training.unread_options import refuse_unread
+from run_glue_style.training.unread_options import refuse_unread, refuse_unread_of_recipe
 
 
 def recipe_folder(setting: Path) -> Path:
@@ -75,6 +75,7 @@ def read(argv: Sequence[str] | None = None) -> ReadRun:
     def check() -> CheckedRun:
         config = student_config(model, overrides)
         refuse_unread(config, model, given, has_classifier=False)
+        refuse_unread_of_recipe(config, recipe, given, has_classifier=False)
         check_recipe(config, recipe, run)
         options = {"teacher": asdict(teacher), "losses": asdict(losses), **shared_identity(model, recipe, run)}
         return CheckedRun({"config": config.to_dict(), **options}, metric_names(teacher))

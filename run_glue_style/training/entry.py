@@ -21,7 +21,7 @@ from .labelled_run import make_objective, metrics_of_some_labels, train_task
 from .model import check_model_arguments, check_recipe, make_config
 from .recipe import ModelArguments, RunArguments, TrainingRecipe
 from .run import Reporter
-from .unread_options import refuse_unread
+from .unread_options import refuse_unread, refuse_unread_of_recipe
 
 logger = logging.getLogger(__name__)
 
@@ -105,6 +105,7 @@ def read_task(
         make_objective(task, recipe)
         config = make_config(task, model, overrides)
         refuse_unread(config, model, given)
+        refuse_unread_of_recipe(config, recipe, given)
         check_recipe(config, recipe, run)
         identity = {"config": config.to_dict(), "data": asdict(data), **shared_identity(model, recipe, run)}
         return CheckedRun(identity, metrics_of_some_labels(task).keys())

@@ -9,7 +9,7 @@ from modeling_dsa.options_dsa import option_help
 from modeling_dsa.poolings_dsa import POOLINGS
 from modeling_dsa.shipped.settings import setting_folder
 
-from .recipe import ModelArguments
+from .recipe import ModelArguments, TrainingRecipe
 
 _OF_PAIRS = (lambda config: config.sentences_per_example == 2, "of pairs of texts, and these examples have one")
 _WHERE: dict[str, tuple[Callable[[DSAConfig], bool], str]] = {
@@ -59,6 +59,36 @@ def refuse_unread(
                 f"--{name} would change nothing: it is of fresh weights, and these are saved. Leave it out."
             )
         if is_changed and (reason := why_unread(config, name, has_classifier=has_classifier)):
+            raise ValueError(f"--{name} would change nothing: it is {reason}. Leave it out.")
+
+
+def refuse_unread_of_recipe(
+    config: DSAConfig, recipe: TrainingRecipe, given: Collection[str], *, has_classifier: bool = True
+) -> None:
+    """Refuse options of the recipe that this training does not read.
+
+    Args:
+        config: Of the model that is trained.
+        recipe: With these options.
+        given: Names of the command line's own options, as for `refuse_unread`.
+        has_classifier: Whether the model has one.
+
+    Raises:
+        ValueError: Says which is not read, and why.
+    """
+    is_plateau = recipe.schedule == "plateau"
+    has_batch_norm = has_classifier and config.classifier_batch_norm and bool(config.classifier_hidden_sizes)
+    unread = {
+        "plateau_patience": (not is_plateau, "of --schedule plateau"),
+        "plateau_threshold": (not is_plateau, "of --schedule plateau"),
+        "warmup_ratio": (is_plateau and recipe.warmup_ratio > 0, "not of --schedule plateau"),
+        "batch_norm_batches": (
+            recipe.batch_norm_batches > 0 and not has_batch_norm,
+            "of the classifier's batch normalisation: there is none",
+        ),
+    }
+    for name, (is_unread, reason) in unread.items():
+        if is_unread and name in given:
             raise ValueError(f"--{name} would change nothing: it is {reason}. Leave it out.")
 
 

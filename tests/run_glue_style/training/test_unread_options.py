@@ -7,8 +7,8 @@ import pytest
 
 from modeling_dsa import DSAConfig
 from run_glue_style.run_nli import read
-from run_glue_style.training.recipe import ModelArguments
-from run_glue_style.training.unread_options import refuse_unread
+from run_glue_style.training.recipe import ModelArguments, TrainingRecipe
+from run_glue_style.training.unread_options import refuse_unread, refuse_unread_of_recipe
 
 
 def refuse(folder: Path, stored: dict[str, Any], options: dict[str, Any], **changes: bool) -> None:
@@ -34,6 +34,22 @@ def test_what_changes_nothing_is_refused(
 ) -> None:
     with pytest.raises(ValueError, match=told):
         refuse(tmp_path, stored, options)
+
+
+@pytest.mark.parametrize(
+    ("options", "has_classifier", "told"),
+    [
+        ({"plateau_patience": 3}, True, "--plateau_patience would change nothing: it is of --schedule plateau"),
+        ({"warmup_ratio": 0.1, "schedule": "plateau"}, True, "--warmup_ratio .* not of --schedule plateau"),
+        ({"batch_norm_batches": 8}, False, "--batch_norm_batches .* the classifier's batch normalisation: there is no"),
+    ],
+)
+def test_what_changes_nothing_in_training_is_refused(options: dict[str, Any], has_classifier: bool, told: str) -> None:
+    config, recipe = DSAConfig(), TrainingRecipe(**options)
+    with pytest.raises(ValueError, match=told):
+        refuse_unread_of_recipe(config, recipe, options, has_classifier=has_classifier)
+    refuse_unread_of_recipe(config, recipe, (), has_classifier=has_classifier)  # a recipe may say more
+    refuse_unread_of_recipe(config, TrainingRecipe(batch_norm_batches=8, warmup_ratio=0.1), {"batch_norm_batches"})
 
 
 def test_an_encoder_alone_has_no_classifier(tmp_path: Path) -> None:
