@@ -28,6 +28,7 @@ from lib.records import Column, Record, Table, describe_machine, keep, write_rec
 from lib.shipped import REPOSITORY, SHIPPED_ENCODERS, draw_sentences
 
 from modeling_dsa.batching_dsa import TextBatches
+from modeling_dsa.encoding.caching_tokenizer import text_tokenizer
 from modeling_dsa.encoding.encoder import SentenceEncoder
 from modeling_dsa.files.command_line import whole_number
 from modeling_dsa.vectors_dsa import batch_vectors
@@ -89,6 +90,7 @@ class Encoder:
 def ours(form: Form, device: str, batch_size: int) -> Encoder:
     """An encoder that ships."""
     encoder = SentenceEncoder.from_pretrained(REPOSITORY / "model_cards" / form.model, device=device)
+    tokenizer = text_tokenizer(encoder.tokenizer.backend_tokenizer)
     model: Any = encoder.model.eval().to(torch.bfloat16 if form.precision == "bf16" else torch.float32)
     if form.compiled:
         model.sentence_vectors = torch.compile(model.sentence_vectors, dynamic=True)
@@ -99,7 +101,7 @@ def ours(form: Form, device: str, batch_size: int) -> Encoder:
         return encoder.encode(sentences, batch_size=batch_size)
 
     def prepare(sentences: Sequence[str]) -> list[Any]:
-        batches = TextBatches(encoder._text_tokenizer, sentences, batch_size)
+        batches = TextBatches(tokenizer, sentences, batch_size)
         return [batches[number] for number in range(len(batches))]
 
     def compute(batches: list[Any]) -> Vectors:
