@@ -305,8 +305,7 @@ def pack(
 ) -> tuple[Tensor, Packing]:
     """Pack the real tokens of a batch.
 
-    A GPU is waited for where a shape depends on the tokens: three times, and once more for each of the last two
-    arguments.
+    A GPU is waited for where a shape depends on the tokens: once, and twice more where copies are looked for.
 
     Args:
         input_ids: Token ids, (B, tokens); needed only to find equal sentences.
@@ -323,18 +322,20 @@ def pack(
         return _pack_static_shapes(is_token, is_second, max_sentence_tokens, left_out)
     batch, width = is_token.shape
     per_example = 1 if is_second is None else 2
-    count = batch * per_example
-    indices, sentence = _read_tokens(is_token, is_second, per_example, max_sentence_tokens, left_out)
-    lengths, starts, position = _lengths_and_positions(sentence, count)
+    indices, sentence, lengths = _read_tokens(is_token, is_second, max_sentence_tokens, left_out)
+    starts = lengths.cumsum(0) - lengths
+    position = torch.arange(sentence.shape[0], device=sentence.device) - starts.index_select(0, sentence)
 
-    number = torch.arange(count, device=indices.device)
+    number = torch.arange(lengths.shape[0], device=indices.device)
     packed_indices, packed_sentence = indices, sentence
-    if deduplicate and input_ids is not None and count > 1:
-        original = _first_equal(input_ids.flatten()[indices], sentence, position, lengths, starts)  # (count,)
+    if deduplicate and input_ids is not None and lengths.shape[0] > 1:
+        ids = input_ids.flatten().index_select(0, indices)
+        original = _first_equal(ids, sentence, position, lengths, starts)  # (count,)
         kept = original == number
-        number = (kept.cumsum(0) - 1)[original]  # (count,)
-        kept_tokens = kept[sentence].nonzero().squeeze(1)
-        packed_indices, packed_sentence = indices[kept_tokens], number[sentence[kept_tokens]]
+        number = (kept.cumsum(0) - 1).index_select(0, original)  # (count,)
+        kept_tokens = kept.index_select(0, sentence).nonzero().squeeze(1)
+        packed_indices = indices.index_select(0, kept_tokens)
+        packed_sentence = number.index_select(0, sentence.index_select(0, kept_tokens))
         lengths = lengths[kept]
     offsets = lengths.cumsum(0) - lengths
     packing = Packing(
@@ -344,45 +345,37 @@ def pack(
         sentence_of_example=number.view(batch, per_example),
         flat_index=indices,
         segment_of_token=sentence,
-        packed_index=offsets[number[sentence]] + position,
+        packed_index=offsets.index_select(0, number).index_select(0, sentence) + position,
         batch_shape=(batch, width),
     )
     return packed_indices, packing
 
 
 def _read_tokens(
-    is_token: Tensor,
-    is_second: Tensor | None,
-    per_example: int,
-    max_sentence_tokens: int | None,
-    left_out: Tensor | None,
-) -> tuple[Tensor, Tensor]:
-    """The tokens that are read, sentence by sentence: index in the flattened batch, and number of the sentence.
+    is_token: Tensor, is_second: Tensor | None, max_sentence_tokens: int | None, left_out: Tensor | None
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The tokens that are read, sentence by sentence, in which they keep their order.
 
-    (B, tokens) -> (tokens,) twice
+    Returns:
+        Of each token the index in the flattened batch and the number of its sentence, (tokens,) both, and how many each
+        sentence has, (B * sentences,).
     """
-    batch, width = is_token.shape
-    indices = is_token.flatten().nonzero().squeeze(1)  # (all tokens,)
-    sentence = indices.div(width, rounding_mode="floor") * per_example
-    if is_second is not None:
-        sentence = sentence + is_second.flatten()[indices]
-        # Stable: tokens keep their order inside a sentence even where the two sentences of an example are interleaved.
-        sentence, order = sentence.sort(stable=True)
-        indices = indices[order]
-    if max_sentence_tokens is not None:
-        read = (_lengths_and_positions(sentence, batch * per_example)[2] < max_sentence_tokens).nonzero().squeeze(1)
-        indices, sentence = indices[read], sentence[read]
+    width = is_token.shape[1]
+    belongs = _masks(is_token, is_second, max_sentence_tokens)  # (B, sentences, tokens)
     if left_out is not None:
-        read = (~left_out.flatten()[indices]).nonzero().squeeze(1)
-        indices, sentence = indices[read], sentence[read]
-    return indices, sentence
+        belongs = belongs & ~left_out[:, None]
+    sentence, column = belongs.flatten(0, 1).nonzero().unbind(1)
+    example = sentence if is_second is None else sentence.div(2, rounding_mode="floor")
+    return example * width + column, sentence.contiguous(), belongs.sum(2).flatten()
 
 
 def _masks(is_token: Tensor, is_second: Tensor | None, max_sentence_tokens: int | None) -> Tensor:
     """Which tokens are read of each sentence of an example. (B, tokens) each -> (B, 1 or 2, tokens)"""
     parts = [is_token] if is_second is None else [is_token & ~is_second, is_token & is_second]
     belongs = torch.stack(parts, dim=1)  # (B, 1 or 2, tokens)
-    return belongs if max_sentence_tokens is None else belongs & (belongs.cumsum(2) <= max_sentence_tokens)
+    if max_sentence_tokens is None or is_token.shape[1] <= max_sentence_tokens:
+        return belongs
+    return belongs & (belongs.cumsum(2) <= max_sentence_tokens)
 
 
 def _pack_static_shapes(
@@ -424,13 +417,6 @@ def _pack_static_shapes(
     return indices, packing
 
 
-def _lengths_and_positions(sentence: Tensor, count: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Lengths (count,) and first tokens (count,) of sentences, and each token's position in its own, (tokens,)."""
-    lengths = sentence.new_zeros(count).scatter_add_(0, sentence, torch.ones_like(sentence))
-    starts = lengths.cumsum(0) - lengths
-    return lengths, starts, torch.arange(sentence.shape[0], device=sentence.device) - starts[sentence]
-
-
 def _first_equal(ids: Tensor, sentence: Tensor, position: Tensor, lengths: Tensor, starts: Tensor) -> Tensor:
     """The first sentence that is equal to each sentence.
 
@@ -445,14 +431,14 @@ def _first_equal(ids: Tensor, sentence: Tensor, position: Tensor, lengths: Tenso
     begins = torch.cat([numbers[:1] == 0, ordered[1:] != ordered[:-1]])
     first = torch.where(begins, numbers, 0).cummax(0).values
     found = torch.empty_like(order).scatter(0, order, order[first])  # (sentences,)
-    twins = starts[found][sentence] + position  # (tokens,) past the end where the lengths differ
-    differs = ids[twins.clamp(max=max(ids.shape[0] - 1, 0))] != ids
-    unequal = (lengths != lengths[found]).index_put((sentence,), differs, accumulate=True)
-    return torch.where(unequal, numbers, found)
+    twins = starts[found].index_select(0, sentence) + position  # (tokens,) past the end where the lengths differ
+    differs = ids.index_select(0, twins.clamp(max=max(ids.shape[0] - 1, 0))) != ids
+    differences = (lengths != lengths[found]).long().scatter_add_(0, sentence, differs.long())  # (sentences,)
+    return torch.where(differences > 0, numbers, found)
 
 
 def _hash_tokens(ids: Tensor, position: Tensor) -> Tensor:
     """A number for each token at its position, (tokens,), (tokens,) -> (tokens,); int64 wraps around."""
-    mixed = ids * 0x2545F4914F6CDD1D + position * 0x5851F42D4C957F2D
-    mixed = (mixed ^ (mixed >> 32)) * 0x369DEA0F31A53F85
-    return mixed ^ (mixed >> 29)
+    mixed = (ids * 0x2545F4914F6CDD1D).add_(position, alpha=0x5851F42D4C957F2D)
+    mixed = mixed.bitwise_xor_(mixed >> 32).mul_(0x369DEA0F31A53F85)
+    return mixed.bitwise_xor_(mixed >> 29)

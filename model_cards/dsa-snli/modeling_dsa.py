@@ -413,7 +413,7 @@ class DSAModel(DSAPreTrainedModel):
 
         index, packing = self._pack(input_ids, attention_mask, token_type_ids, inputs_embeds)
         if self._can_look_up(inputs_embeds, output_hidden_states):
-            encoded, shortcut = self._look_up(cast(Tensor, input_ids).flatten()[index], packing)
+            encoded, shortcut = self._look_up(cast(Tensor, input_ids).flatten().index_select(0, index), packing)
             states: list[Tensor] = []
         else:
             encoded, states = self._encode(input_ids, inputs_embeds, index, packing, output_hidden_states)
@@ -504,9 +504,9 @@ class DSAModel(DSAPreTrainedModel):
                     "neftune_noise_alpha takes word vectors with padding, and these have none: leave it out; "
                     "config.embedding_dropout and config.token_dropout are such noise."
                 )
-            embedded = self.embed_tokens(cast(Tensor, input_ids).flatten()[index])  # (N, d_0)
+            embedded = self.embed_tokens(cast(Tensor, input_ids).flatten().index_select(0, index))  # (N, d_0)
         else:
-            embedded = inputs_embeds.flatten(0, 1)[index]  # (N, d_0)
+            embedded = inputs_embeds.flatten(0, 1).index_select(0, index)  # (N, d_0)
         tokens = dropout(embedded, self.config.embedding_dropout, self.training)
         encoded, states = self.encoder(tokens, packing, output_hidden_states)
         return encoded, [tokens, *states]
