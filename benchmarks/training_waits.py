@@ -6,11 +6,14 @@ The training engine itself makes the steps, on random batches of the pairs that 
 their own sizes. torch's profiler counts in two runs of different lengths; a step's share is their difference over the
 steps that one has more, so that the evaluation and the preparations of a run do not count. A wait is a call of CUDA
 that returns when the GPU has done its work: a synchronisation of a stream, an event or the device. The time of a step
-is the engine's own, of runs that nothing profiles, a median. Without a GPU there is only the time.
+is the engine's own, of runs that nothing profiles, a median. A part of it goes by while the step's batch is put
+together, in which nothing else computes; that part is measured by going through the engine's loader alone. Without a
+GPU there are only these times.
 """
 
 import statistics
 import tempfile
+import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -51,6 +54,7 @@ TABLE = Table(
         Column("setting", "{setting}", is_text=True),
         Column("precision", "{precision}", is_text=True),
         Column("a step, ms", "{milliseconds:.1f}"),
+        Column("its batch is put together, ms", "{loading_milliseconds:.2f}"),
         Column("the GPU computes, ms", "{busy_milliseconds:.1f}"),
         Column("waits", "{waits:.1f}"),
         Column("copies to the GPU, pinned", "{copies_to_pinned:.1f}"),
@@ -108,6 +112,13 @@ def count(trainer: Trainer) -> Mapping[str, float]:
     return counts
 
 
+def loading_seconds(trainer: Trainer) -> float:
+    """What the engine's loader takes for a batch, on average over an epoch."""
+    started = time.perf_counter()
+    batches = sum(1 for _ in trainer.train_loader)
+    return (time.perf_counter() - started) / batches
+
+
 def main(argv: Sequence[str] | None = None) -> None:
     """Train each setting, keep what was found, what there is so far at once."""
     parser = make_parser(__doc__, 3, "runs of each setting that are timed", "1 round of one setting, steps of 4 pairs")
@@ -146,6 +157,8 @@ def main(argv: Sequence[str] | None = None) -> None:
                 first, second = (count(trained(steps)) for steps in PROFILED_STEPS)
                 more = PROFILED_STEPS[1] - PROFILED_STEPS[0]
                 result = {name: (second[name] - first[name]) / more for name in result}
+            loading = [loading_seconds(trained(1)) for _ in range(options.rounds)]
+            result["loading_milliseconds"] = 1e3 * statistics.median(loading)
             result["milliseconds"] = 1e3 * statistics.median(seconds) / options.steps
             record.results.append({"setting": setting, "precision": precision, **result})
             if options.output:
