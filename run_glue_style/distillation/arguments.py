@@ -33,7 +33,8 @@ class TeacherArguments:
     cache_dir: Path | None = option(
         None,
         "Folder for the vectors that a teacher has given the texts, which later runs find; default: dsa-teacher in the "
-        "cache of datasets (HF_DATASETS_CACHE), where those of words always are.",
+        "cache of datasets (HF_DATASETS_CACHE), where those of words always are. Of --teacher_vectors it holds the "
+        "principal components, where a student has fewer numbers.",
     )
     validation_sentences: int = option(
         2000,

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from modeling_dsa.files.optional_packages import optional_packages
-from modeling_dsa.files.replacing import filled_folder, refuse_file
+from modeling_dsa.files.replacing import filled_folder, refuse_file, refuse_input
 from modeling_dsa.files.standard_output import standard_output
 
 if TYPE_CHECKING:
@@ -60,6 +60,8 @@ def run(arguments: argparse.Namespace) -> int:
         from .run_comparison import classify_examples, compare_table, draw_curves, read_runs
 
     refuse_file(arguments.output_dir, "--output_dir")
+    if arguments.labelled is not None:
+        refuse_input(arguments.output_dir / DIFFERING, [arguments.labelled], "--output_dir")
     rows = read_runs(arguments.runs)
     metrics = arguments.metric or [metric for metric in METRICS if any(row.values(metric) for row in rows)]
     if not metrics and arguments.labelled is None:

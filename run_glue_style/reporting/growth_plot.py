@@ -20,7 +20,7 @@ from modeling_dsa.files.command_line import make_parser
 from modeling_dsa.files.exit_codes import exit_code_of
 from modeling_dsa.files.pictures import look, save_png_and_svg, scale_by_logarithm
 from modeling_dsa.files.replacing import filled_folder
-from run_glue_style.training.results import read_metric
+from run_glue_style.training.results import epochs_trained, read_metric
 
 from .rows import read_rows
 from .units import error_bar, is_percent
@@ -83,7 +83,7 @@ def _examples(runs: _Runs) -> int:
 
 
 def _epochs(runs: _Runs) -> float:
-    return float(runs[0]["recipe"]["num_train_epochs"])
+    return statistics.mean(map(epochs_trained, runs))
 
 
 def _seen(runs: _Runs) -> float:

@@ -1,7 +1,6 @@
 """Our runs beside a paper's figures, as Markdown and as JSON."""
 
 import json
-import math
 import re
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -11,7 +10,7 @@ from typing import Any
 
 from modeling_dsa.files.markdown import markdown_table
 from run_glue_style.training.arguments import without_options
-from run_glue_style.training.results import read_metric
+from run_glue_style.training.results import epochs_trained, read_metric
 
 from .published import PublishedTable
 from .units import mean_and_spread, standard_deviation
@@ -205,12 +204,7 @@ class Comparison:
 
 def epoch_seconds(runs: Sequence[Run]) -> float:
     """The time of as many updates as there are in an epoch, without evaluations: the runs' mean."""
-    seconds: list[float] = []
-    for run in runs:
-        recipe = run["recipe"]
-        batch = recipe["per_device_train_batch_size"] * recipe["gradient_accumulation_steps"] * run["processes"]
-        seconds.append(run["train_seconds"] / run["steps"] * math.ceil(run["data"]["train"]["examples"] / batch))
-    return statistics.mean(seconds)
+    return statistics.mean(float(run["train_seconds"]) / epochs_trained(run) for run in runs)
 
 
 def read_epochs(path: Path) -> dict[str, float]:

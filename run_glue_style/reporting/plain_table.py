@@ -15,11 +15,17 @@ def plain_table(rows: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
     """The table as Markdown, best validation accuracy first.
 
     Raises:
-        ValueError: A run lacks the accuracy of a split, or has it of other examples.
+        ValueError: All runs lack an accuracy, or a run that of a split, or has it of other examples.
     """
     first_row, (first, *_) = next(iter(rows.items()))
     splits = list(first["metrics"])
     chosen_by = next((name for name in splits if is_validation(name)), splits[0])
+    all_runs = [run for runs in rows.values() for run in runs]
+    if not any("accuracy" in metrics for run in all_runs for metrics in run["metrics"].values()):
+        raise ValueError(
+            "No run has an accuracy, as those of regression and distillation: have their table made by run_grid, or "
+            "compare two rows by row_difference."
+        )
     lines = []
     for row, runs in rows.items():
         lacking = [name for name in splits for run in runs if "accuracy" not in run["metrics"].get(name, {})]

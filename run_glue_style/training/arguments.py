@@ -102,20 +102,26 @@ class _Parser(HfArgumentParser):
             self.refuse_option(unknown[0])
         return tuple(parsed)
 
-    def refuse_option(self, argument: str) -> NoReturn:
-        """Say that there is no such option, and what it might have been."""
+    def refuse_option(self, argument: str, instead: str = "") -> NoReturn:
+        """Say that there is no such option, what it might have been, and what else to do."""
         names = [option for option in self._option_string_actions if "_" in option or "-" not in option[2:]]
         names.remove("--help")
-        self.error(unknown_option(argument, names))
+        self.error(unknown_option(argument, names) + instead)
 
-    def arguments_of(self, options: dict[str, Any]) -> list[str]:
-        """Options of a recipe as a command line, so that one parser checks both."""
+    def arguments_of(self, options: dict[str, Any], is_named: bool) -> list[str]:
+        """Options of a recipe as a command line, so that one parser checks both.
+
+        Args:
+            options: By name.
+            is_named: Whether `--recipe` names it: a setting's own may be for another script.
+        """
+        instead = "" if is_named else " If the setting's own recipe is for another script, give --recipe modern."
         argv = []
         for name, value in options.items():
             if name == "recipe":
                 self.error("a recipe cannot name another one: leave 'recipe' out.")
             if name not in self.kinds:
-                self.refuse_option(f"--{name}")
+                self.refuse_option(f"--{name}", instead)
             if isinstance(value, list) and "list" not in str(self.kinds[name]):
                 self.error(f"{name} must be one value, got {len(value)}.")
             if value is None and type(None) not in get_args(self.kinds[name]):
@@ -198,7 +204,7 @@ def parse_arguments(
                     )
                 options = {name: value for name, value in options.items() if name not in left_out}
             parser.source = path
-            of_recipe = parser.arguments_of(options)
+            of_recipe = parser.arguments_of(options, is_named=known.recipe is not None)
             parser.read(of_recipe)
         parser.source = None
         # The recipe comes first, so that the command line wins.

@@ -1,6 +1,7 @@
 """The results of finished runs, all_results.json: read, and compared where they are seeds of one row."""
 
 import json
+import math
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -41,6 +42,13 @@ _OF_EVERY_RUN = (
     *("setting", "seed", "metrics", "trained_parameters", "train_seconds", "steps", "recipe", "recipe_name", "model"),
     *("data", "source", "vectors", "command", "processes"),
 )
+
+
+def epochs_trained(run: Mapping[str, Any]) -> float:
+    """How often a run went through its training examples, as its updates say, whatever its recipe had planned."""
+    recipe = run["recipe"]
+    batch = recipe["per_device_train_batch_size"] * recipe["gradient_accumulation_steps"] * run["processes"]
+    return float(run["steps"] / math.ceil(run["data"]["train"]["examples"] / batch))
 
 
 def read_results(path: Path) -> dict[str, Any]:

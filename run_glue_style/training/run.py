@@ -166,7 +166,6 @@ def _train_and_evaluate(
     prepared = prepare(accelerator)
     model = prepared.model
     identity = run_identity(model_arguments, recipe, run, model, prepared.tokenizer, prepared.identity, accelerator)
-    _open_folder(output_dir, run, accelerator)
     trainer = Trainer(
         accelerator=accelerator,
         model=model,
@@ -181,6 +180,7 @@ def _train_and_evaluate(
         groups=prepared.groups,
         on_checkpoint=hub.push_checkpoint if hub is not None and run.hub_strategy == "every_save" else None,
     )
+    _open_folder(output_dir, run, accelerator)  # now that nothing more is refused
     trained_parameters = model.num_parameters(only_trainable=True)  # now that the recipe has frozen its part
     logger.info(f"{prepared.description}; {trained_parameters:,} trained parameters.")
     progress = trainer.train()

@@ -195,7 +195,7 @@ def test_finished_run_is_not_overwritten_without_a_word(
     assert {path.name: path.stat().st_mtime_ns for path in finished.iterdir()} == before
 
 
-def test_overwriting_deletes_nothing_before_the_data_are_read(
+def test_overwriting_deletes_nothing_before_the_training_can_begin(
     tmp_path: Path, files: dict[str, Any], caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / "all_results.json").write_text("{}")
@@ -203,8 +203,11 @@ def test_overwriting_deletes_nothing_before_the_data_are_read(
     (tmp_path / "checkpoints").mkdir()
     (tmp_path / "onnx").mkdir()
     options = one_update(files, output_dir=tmp_path, overwrite_output_dir=True)
-    assert run_nli(options | {"train_file": tmp_path / "none.jsonl"}) == 2
-    assert "none.jsonl" in logged_error(caplog)
+    reinforced = {"pooling": "reinforced", "num_attention_heads": 1, "soft_attention_steps": 100}
+    for mistake, told in (({"train_file": tmp_path / "none.jsonl"}, "none.jsonl"), (reinforced, "Hard attention")):
+        caplog.clear()
+        assert run_nli(options | mistake) == 2
+        assert told in logged_error(caplog)
     assert {path.name for path in tmp_path.iterdir()} == {"all_results.json", "checkpoints", "config.json", "onnx"}
     assert run_nli(options) == 0
     assert read_results(tmp_path)["steps"] == 1

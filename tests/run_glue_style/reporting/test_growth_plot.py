@@ -22,7 +22,12 @@ def test_a_line_joins_those_with_more_and_a_dashed_one_those_that_saw_the_same_a
         for seed, accuracy in enumerate((0.5, 0.6)):
             changes: dict[str, Any] = {
                 "data": {"train": {"examples": examples}},
-                "recipe": {"num_train_epochs": epochs},
+                "steps": epochs * examples // 20,
+                "recipe": {
+                    "num_train_epochs": 9,  # as planned: all were stopped before
+                    "per_device_train_batch_size": 10,
+                    "gradient_accumulation_steps": 2,
+                },
                 "model": {"encoder": encoder, "pooling": "mean"},
             }
             path = tmp_path / row / f"seed-{seed}.json"

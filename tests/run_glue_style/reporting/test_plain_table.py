@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pytest
 from small_results import write_results
 
 from run_glue_style.reporting.plain_table import plain_table
@@ -16,3 +17,12 @@ def test_rows_are_sorted_by_validation_accuracy_with_their_spread(tmp_path: Path
     assert header == "| row | seeds | validation accuracy | test accuracy | parameters | updates | minutes |"
     assert first == "| dynamic | 3 | 62.00 ± 1.00 | 61.00 ± 1.00 | 2,078,703 | 1,200 | 1.5 |"
     assert second == "| static | 1 | 60.00 | 59.00 | 2,078,703 | 1,200 | 1.5 |"
+
+
+def test_runs_that_have_no_accuracy_are_told_what_makes_their_table(tmp_path: Path) -> None:
+    write_results(tmp_path, "student", 0, 0.6, metrics={"validation": {"cosine": 0.8}})
+    with pytest.raises(ValueError, match=r"No run has an accuracy, .* have their table made by run_grid"):
+        plain_table(read_rows(tmp_path))
+    write_results(tmp_path, "classifier", 0, 0.6)
+    with pytest.raises(ValueError, match=r"A run of the row '.*' has no accuracy on '.*', and others have one"):
+        plain_table(read_rows(tmp_path))

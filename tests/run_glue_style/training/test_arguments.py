@@ -204,6 +204,7 @@ def test_help_is_grouped_and_has_every_option(
         (["--kernel_sizes", "1", "--kernel-sizes", "3"], "--kernel_sizes is given twice: give all its values behind"),
         (["--setting", "zzz"], "no setting 'zzz'. There are: "),
         (["--recipe", "zzz"], "no recipe 'zzz'"),
+        (["--setting", "dsa-single-sst2"], r"dsa-single-sst2/recipe.yaml: .* for another script, give --recipe modern"),
         (["--setting", "dsa-single-snli", "--model_name_or_path", "x"], "either --setting or --model_name_or_path"),
         (["--vectors", "v.txt", "--model_name_or_path", "x"], "either --vectors or --model_name_or_path"),
         (["--num_train_epochs", "0"], "num_train_epochs must be greater than 0 and at most 1,000,000,000, got 0.0"),
