@@ -84,7 +84,7 @@ def run(arguments: argparse.Namespace) -> int:
     process = Process.from_environment()
     check_output(output, arguments.overwrite, process)
     check_writable(output)
-    _refuse_input_in(output, arguments.input)
+    _refuse_one_in_the_other(output, arguments.input)
     source = open_sentences(arguments.input, arguments.text_column, arguments.split)
     encoder = SentenceEncoder.from_pretrained(arguments.model)
     encoder.fold_small_vocabulary()
@@ -111,10 +111,16 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _refuse_input_in(output: AnyPath, name: str) -> None:
-    """Refuse an input where shards are written, and older ones removed."""
+def _refuse_one_in_the_other(output: AnyPath, name: str) -> None:
+    """Refuse an input where shards are written, and older ones removed, and an output that a data set would have."""
     given = parse_path(name)
-    if isinstance(output, Path) and isinstance(given, Path) and given.exists() and output.is_dir():
-        folder, place = output.resolve(), given.resolve()
-        if place == folder or folder in place.parents:
-            raise ValueError(f"{given} is in {output}, where the vectors go: give another folder for them.")
+    if not (isinstance(output, Path) and isinstance(given, Path) and given.exists()):
+        return
+    folder, place = output.resolve(), given.resolve()
+    if output.is_dir() and (place == folder or folder in place.parents):
+        raise ValueError(f"{given} is in {output}, where the vectors go: give another folder for them.")
+    if output.suffix != ".npy" and given.is_dir() and place in folder.parents:
+        raise ValueError(
+            f"{output} is in the data set's folder {given}, which would be read with the vectors next time: give "
+            "another place for them."
+        )

@@ -1,13 +1,15 @@
 """`dsa evaluate`: what a model's vectors, or a classifier's answers, are worth on files of one's own."""
 
 import argparse
+import itertools
+import json
 import logging
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from modeling_dsa.files.optional_packages import optional_packages
-from modeling_dsa.files.replacing import refuse_file, replaced_file, write_json
+from modeling_dsa.files.replacing import refuse_file, refuse_input, replaced_file, write_json
 from modeling_dsa.files.shown_paths import command_without_folders, without_folders
 from modeling_dsa.files.standard_output import standard_output
 from modeling_dsa.shipped.models import model_source
@@ -103,7 +105,7 @@ def run(arguments: argparse.Namespace) -> int:
             )
     with optional_packages("Evaluation", "evaluation", "matplotlib", "scipy", "sklearn"):
         from modeling_dsa.evaluation import card, models, probes, report, similarity
-    from modeling_dsa.files.card_sections import CARD, read_card, save_card
+    from modeling_dsa.files.card_sections import CARD, read_card, save_changed_card
     from modeling_dsa.files.environment import environment
     from modeling_dsa.files.hashing import model_file_hashes, require_model
 
@@ -112,6 +114,10 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.card:
         folder = Path(arguments.model)
         read_card(folder)  # a mistake is told before the work
+    inputs = [*arguments.similarity, *itertools.chain(*arguments.probe), *arguments.labelled]
+    for name in (report.FILE, report.TABLE, report.PICTURE):
+        refuse_input(folder / name, inputs, "--output")
+    _refuse_other_file(folder / report.FILE)
     columns: Sequence[str] | None = arguments.text_column
     pairs = {path: similarity.read_similarity(path, columns, arguments.score_column) for path in arguments.similarity}
     labelled = [
@@ -142,7 +148,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.card:
         model_card = read_card(folder)
         card.update_card(model_card, evaluation, folder)
-        save_card(model_card, folder / CARD)
+        save_changed_card(model_card, folder / CARD)
     with standard_output() as answer:
         print(table, file=answer)
     logger.info(f"{folder / report.FILE}, {folder / report.TABLE} and {folder / report.PICTURE} hold the figures.")
@@ -154,6 +160,20 @@ def _tell_unknown(model: "EvaluatedModel", path: Path, texts: "Sequence[Text]") 
 
     if found := model.unknown(texts):
         logger.warning(f"{path}: {told_unknown('the model', texts, found)}: figures of them say nothing.")
+
+
+def _refuse_other_file(path: Path) -> None:
+    """Refuse to replace a file of the name of the figures that is none of `dsa evaluate`."""
+    from modeling_dsa.evaluation.report import Evaluation
+
+    if not path.is_file():
+        return
+    try:
+        Evaluation.from_json(json.loads(path.read_text(encoding="utf-8")))
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        raise ValueError(
+            f"{path} is there, and no evaluation of this command: give another --output, or move it away."
+        ) from error
 
 
 def _similarity(model: "EvaluatedModel", files: "dict[Path, SimilarityPairs]") -> "list[Result]":

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 from modeling_dsa.files.command_line import whole_number
 from modeling_dsa.files.model_folder import read_config
 from modeling_dsa.files.optional_packages import optional_packages
-from modeling_dsa.files.replacing import refuse_file, replaced_file, write_json
+from modeling_dsa.files.replacing import refuse_file, refuse_input, replaced_file, write_json
 from modeling_dsa.files.shown_paths import command_without_folders, last_part, without_folders
 from modeling_dsa.files.standard_output import standard_output
 from modeling_dsa.shipped.models import model_source
@@ -132,7 +132,7 @@ def _explain_text(arguments: argparse.Namespace) -> int:
     from modeling_dsa.explanation.explain import EXTENSIONS, explain
     from modeling_dsa.prediction.texts import names_file
 
-    _check_extensions(arguments.output, EXTENSIONS)
+    _check_outputs(arguments.output, EXTENSIONS)
     for text in (arguments.text, arguments.text_pair):
         if text is not None and names_file(text):
             kind = "folder" if Path(text).is_dir() else "file"
@@ -155,14 +155,14 @@ def _measure_faithfulness(arguments: argparse.Namespace) -> int:
         from modeling_dsa.explanation import faithfulness_report
         from modeling_dsa.explanation.faithfulness import check_model, faithfulness
         from modeling_dsa.explanation.faithfulness_summary import summarize
-    from modeling_dsa.files.card_sections import CARD, read_card, save_card
+    from modeling_dsa.files.card_sections import CARD, read_card, save_changed_card
     from modeling_dsa.files.environment import environment
     from modeling_dsa.files.hashing import describe_files, model_file_hashes, require_model
     from modeling_dsa.files.loading import load_model_and_tokenizer
     from modeling_dsa.modeling_dsa import DSAForSequenceClassification
 
     outputs: list[Path] = arguments.output
-    _check_extensions(outputs, (".json", ".png"))
+    _check_outputs(outputs, (".json", ".png"), arguments.faithfulness)
     folder = Path(arguments.model)
     if arguments.card:
         read_card(folder)  # a mistake is told before the work
@@ -193,7 +193,7 @@ def _measure_faithfulness(arguments: argparse.Namespace) -> int:
     if arguments.card:
         card = read_card(folder)
         report.update_card(card)
-        save_card(card, folder / CARD)
+        save_changed_card(card, folder / CARD)
     with standard_output() as answer:
         print(f"{report.as_markdown()}\n\n{report.verdict}", file=answer)
     return 0
@@ -209,7 +209,7 @@ def _show_heads(arguments: argparse.Namespace) -> int:
     from modeling_dsa.explanation.word_classes import load_tagger
     from modeling_dsa.files.loading import load_model_and_tokenizer
 
-    _check_extensions(arguments.output, (".json", *EXTENSIONS))
+    _check_outputs(arguments.output, (".json", *EXTENSIONS), arguments.heads)
     tagger = load_tagger(arguments.word_classes) if arguments.word_classes else None
     found = read_sentences(arguments.heads, arguments.text_column, None, arguments.examples, with_labels=False)
     profiles = head_profiles(*load_model_and_tokenizer(arguments.model), found.texts, tagger)
@@ -237,7 +237,7 @@ def _show_vectors(arguments: argparse.Namespace) -> int:
 
     if not arguments.output:
         raise ValueError(f"Say with --output where the vectors go: {', '.join(EXTENSIONS)}.")
-    _check_extensions(arguments.output, EXTENSIONS)
+    _check_outputs(arguments.output, EXTENSIONS, arguments.vectors)
     sentences = read_sentences(arguments.vectors, arguments.text_column, arguments.label_column, arguments.examples)
     model, tokenizer = load_model_and_tokenizer(arguments.model)
     projection = project(sentences, weight_vectors(model, tokenizer, sentences.texts), arguments.method or "pca")
@@ -249,12 +249,13 @@ def _show_vectors(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _check_extensions(paths: Sequence[Path], extensions: Sequence[str]) -> None:
-    """Refuse files that cannot be written, before a model is loaded."""
+def _check_outputs(paths: Sequence[Path], extensions: Sequence[str], *inputs: Path) -> None:
+    """Refuse files that cannot be written, or would replace what is read, before a model is loaded."""
     for path in paths:
         if path.suffix.lower() not in extensions:
             raise ValueError(f"{path}: this is written as {', '.join(extensions)}: give another name.")
         refuse_file(path.parent, "--output")
+        refuse_input(path, inputs, "--output")
 
 
 def _read_texts(arguments: argparse.Namespace) -> "list[Text]":

@@ -90,3 +90,7 @@ def _verbs_of_others() -> Iterator[Any]:
             )
         else:
             yield verb
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -2,14 +2,13 @@
 
 import argparse
 import logging
-import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from modeling_dsa.files.loading import default_device, load_config, load_model_and_tokenizer
-from modeling_dsa.files.replacing import replaced_file
+from modeling_dsa.files.replacing import refuse_input, replaced_file
 from modeling_dsa.files.standard_output import standard_output
 from modeling_dsa.shipped.models import model_source
 
@@ -78,9 +77,8 @@ def run(arguments: argparse.Namespace) -> int:
 
     output: Path | None = arguments.output
     output_format = _output_format(output, arguments.format)
-    is_file = os.path.exists(arguments.input)  # noqa: PTH110  (pathlib's fails for a text too long for a name)
-    if output is not None and output.exists() and is_file and output.samefile(arguments.input):
-        raise ValueError(f"{output} is the input: give another --output.")
+    if output is not None:
+        refuse_input(output, [arguments.input], "--output")
     if output is not None and output.resolve().parent == Path(arguments.model).resolve():
         raise ValueError(f"{output} is in the model's folder: give another --output.")
     if arguments.template is not None and not arguments.labels:

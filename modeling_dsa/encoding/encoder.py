@@ -1,6 +1,5 @@
 """Sentences in, their vectors out: `SentenceEncoder`, a model and its tokenizer as one thing."""
 
-import logging
 import os
 from collections.abc import Sequence
 from functools import partial
@@ -15,9 +14,7 @@ from modeling_dsa.files.model_folder import read_config
 from modeling_dsa.vectors_dsa import batch_vectors
 
 from .caching_tokenizer import text_tokenizer
-from .sentence_transformers_files import steps_of_sentence_transformers
-
-logger = logging.getLogger(__name__)
+from .sentence_transformers_files import warn_of_other_vectors
 
 LARGEST_FOLDED_VOCABULARY = 50_000  # the folded tables of single DSA then take half a gigabyte
 
@@ -71,11 +68,7 @@ class SentenceEncoder:
         with loading_errors(f"{source}: the model"):
             model: Any = AutoModel.from_pretrained(source, trust_remote_code=trust_remote_code)
         tokenizer = load_tokenizer(source, model.config, trusted=trust_remote_code)
-        if steps := steps_of_sentence_transformers(source):
-            logger.warning(
-                f"{source}: sentence-transformers {' and '.join(steps)}, and this encoder does not: their vectors are "
-                "not to be compared."
-            )
+        warn_of_other_vectors(source)
         return cls(model.to(device or default_device()), tokenizer)
 
     @property

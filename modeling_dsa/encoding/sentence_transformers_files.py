@@ -1,10 +1,13 @@
 """What the files of sentence-transformers in a model's folder say that `SentenceEncoder` does not do."""
 
 import json
+import logging
 import os
 from typing import Any
 
 from modeling_dsa.files.model_folder import find_file
+
+logger = logging.getLogger(__name__)
 
 _LONGEST = 10**6  # tokens; a tokenizer without a limit has a much larger number
 
@@ -31,6 +34,15 @@ def steps_of_sentence_transformers(source: str | os.PathLike[str]) -> list[str]:
     if length is not None:
         steps.append(f"keeps the first {length} numbers of a vector")
     return steps
+
+
+def warn_of_other_vectors(source: str | os.PathLike[str]) -> None:
+    """Say that sentence-transformers gives other vectors than the encoder of a model, where its files make it so."""
+    if steps := steps_of_sentence_transformers(source):
+        logger.warning(
+            f"{os.fspath(source)}: sentence-transformers {' and '.join(steps)}, and this encoder does not: their "
+            "vectors are not to be compared."
+        )
 
 
 def _read(source: str | os.PathLike[str], name: str) -> object:

@@ -7,7 +7,7 @@ import json
 import os
 import shutil
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -83,6 +83,23 @@ def filled_folder(folder: Path, last: str | None = None) -> Iterator[Path]:
         raise
     finally:
         shutil.rmtree(beside, ignore_errors=True)
+
+
+def refuse_input(output: Path, inputs: Iterable[str | Path], option: str) -> None:
+    """Refuse an output that would replace what is read.
+
+    Args:
+        output: A file that may be there.
+        inputs: What is read; what is no file is a text.
+        option: Which says where the output goes.
+
+    Raises:
+        ValueError: It is one of them.
+    """
+    for given in inputs:
+        is_there = os.path.exists(given)  # noqa: PTH110  (pathlib's fails for a text too long for a name)
+        if is_there and output.exists() and output.samefile(given):
+            raise ValueError(f"{output} is an input, and would be replaced: give another {option}.")
 
 
 def refuse_file(folder: Path, option: str) -> None:

@@ -27,6 +27,7 @@ from modeling_dsa.batching_dsa import (
     encode_sentences,
 )
 from modeling_dsa.encoding.caching_tokenizer import text_tokenizer
+from modeling_dsa.encoding.sentence_transformers_files import warn_of_other_vectors
 from modeling_dsa.files.messages import one_line
 from modeling_dsa.files.model_folder import CONFIG, read_config
 from modeling_dsa.files.tokenizer_patterns import refuse_unknown_patterns
@@ -112,6 +113,7 @@ class OnnxModel:
         if os.path.isdir(name):  # noqa: PTH112  (pathlib's fails for what is too long for a name)
             model = cls(Path(name) / inside, Path(name) / "tokenizer.json", threads=threads)
             model._check_folder(Path(name))
+            warn_of_other_vectors(name)
             return model
         from huggingface_hub import hf_hub_download
         from huggingface_hub.errors import EntryNotFoundError, LocalEntryNotFoundError

@@ -64,6 +64,8 @@ def test_the_input_is_never_written_over(model: Path, tmp_path: Path, caplog: py
         assert caplog.messages[-1] == (
             f"error: {given} is in {tmp_path}, where the vectors go: give another folder for them."
         )
+    assert run(tmp_path, tmp_path / "new", "--model", model) == 2
+    assert caplog.messages[-1].startswith(f"error: {tmp_path / 'new'} is in the data set's folder {tmp_path}, which")
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {texts.name: before}
 
 

@@ -48,9 +48,12 @@ def test_every_public_name_is_there_and_an_invented_one_is_not() -> None:
         _ = modeling_dsa.DSADecoder
 
 
-def test_the_package_runs_as_the_command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("module", ["modeling_dsa", "modeling_dsa.cli.main"])
+def test_the_package_runs_as_the_command(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], module: str
+) -> None:
     monkeypatch.setattr(sys, "argv", ["dsa", "--version"])
     with pytest.raises(SystemExit) as stopped:
-        runpy.run_module("modeling_dsa", run_name="__main__")
+        runpy.run_module(module, run_name="__main__")
     assert stopped.value.code == 0
     assert capsys.readouterr().out == f"dsa-transformers {modeling_dsa.__version__}\n"

@@ -157,6 +157,9 @@ def test_card_keeps_what_it_holds(folder: Path, tmp_path: Path) -> None:
     shutil.copyfile(Path("model_cards/cards/dsa-multiple-snli.md"), model / "README.md")
     before = ModelCard.load(model / "README.md")
     old_text, old_figures = before.text, before.data.eval_results
+    written = (model / "README.md").read_text(encoding="utf-8")
+    by_hand = "# mine\nlanguage: en\nmodel_version: 1.10\nempty:\n"
+    (model / "README.md").write_text(written.replace("language: en\n", by_hand), encoding="utf-8")
     other = shutil.copyfile(folder / "scores.tsv", tmp_path / "other.tsv")
     for _ in range(2):  # the second replaces what the first wrote
         assert evaluate(model, "--similarity", folder / "scores.tsv", other, "--card") == 0
@@ -175,7 +178,25 @@ def test_card_keeps_what_it_holds(folder: Path, tmp_path: Path) -> None:
     assert spearman.metric_value == written["figures"]["spearman"]
     left, right = (card.data.to_dict() for card in (before, after))
     del left["model-index"], right["model-index"]
-    assert left == right
+    assert left | {"model_version": 1.1} == right
+    assert by_hand in (model / "README.md").read_text(encoding="utf-8")
+
+
+def test_what_is_no_evaluation_is_not_replaced(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    rows = [json.loads(line) for line in (folder / "nli.jsonl").read_text(encoding="utf-8").splitlines()]
+    Path("evaluation.json").write_text(json.dumps(rows), encoding="utf-8")
+    before = Path("evaluation.json").read_bytes()
+    for labelled, told in (
+        ("evaluation.json", "is an input, and would be"),
+        (folder / "nli.jsonl", "no evaluation of"),
+    ):
+        assert evaluate(folder / "nli", "--labelled", labelled) == 2
+        assert told in caplog.messages[-1]
+    assert [path.name for path in tmp_path.iterdir()] == ["evaluation.json"]
+    assert Path("evaluation.json").read_bytes() == before
 
 
 @pytest.mark.parametrize(

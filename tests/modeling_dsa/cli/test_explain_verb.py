@@ -176,3 +176,9 @@ def test_mistakes_are_clear(models: Path, tmp_path: Path, caplog: pytest.LogCapt
     assert main(["explain", str(models / "nli"), "A", "b", "--output", str(picture), str(tmp_path / "a.gif")]) == 2
     assert "a.gif: this is written as .html, .png, .svg, .pdf: give another name." in caplog.messages[-1]
     assert not picture.exists()
+    texts = tmp_path / "texts.json"
+    texts.write_text("[]")
+    for option in ("--heads", "--faithfulness"):
+        assert main(["explain", str(models / "nli"), option, str(texts), "--output", str(texts)]) == 2
+        assert "texts.json is an input, and would be replaced: give another --output." in caplog.messages[-1]
+    assert texts.read_text() == "[]"

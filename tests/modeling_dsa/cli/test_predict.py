@@ -258,7 +258,7 @@ def test_mistakes_are_one_sentence_and_leave_nothing(
     assert main(["predict", str(models / "vsam"), "-"]) == 2
     assert "standard input, line 2 is not UTF-8" in caplog.messages[-1]
     assert main(["predict", str(models / "vsam"), str(null), "--output", str(null)]) == 2
-    assert "null.jsonl is the input" in caplog.messages[-1]
+    assert "null.jsonl is an input, and would be replaced" in caplog.messages[-1]
     assert main(["predict", "long " * 100, str(models / "vsam"), "--output", str(null)]) == 2  # in the wrong order
     assert "is no folder here" in caplog.messages[-1]
     assert main(["predict", str(models / "vsam"), "a", "--output", "a.csv", "--format", "jsonl"]) == 2

@@ -123,6 +123,15 @@ def test_it_works_without_torch_and_transformers(exported: Saved) -> None:
     assert json.loads(done.stdout) == OnnxModel.from_pretrained(exported.folder).classify(PAIRS)
 
 
+def test_what_sentence_transformers_does_besides_is_told(
+    exported: Saved, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = Path(shutil.copytree(exported.folder, tmp_path / "model"))
+    (folder / "config_sentence_transformers.json").write_text('{"truncate_dim": 3}')
+    OnnxModel.from_pretrained(folder)
+    assert "sentence-transformers keeps the first 3 numbers of a vector, and this encoder does not" in caplog.text
+
+
 def test_the_file_of_an_earlier_training_is_refused(exported: Saved, tmp_path: Path) -> None:
     folder = tmp_path / "model"
     shutil.copytree(exported.folder, folder)
