@@ -361,7 +361,8 @@ def _read_tokens(
         sentence has, (B * sentences,).
     """
     width = is_token.shape[1]
-    belongs = _masks(is_token, is_second, max_sentence_tokens)  # (B, sentences, tokens)
+    limit = max_sentence_tokens if max_sentence_tokens is not None and max_sentence_tokens < width else None
+    belongs = _masks(is_token, is_second, limit)  # (B, sentences, tokens)
     if left_out is not None:
         belongs = belongs & ~left_out[:, None]
     sentence, column = belongs.flatten(0, 1).nonzero().unbind(1)
@@ -373,9 +374,7 @@ def _masks(is_token: Tensor, is_second: Tensor | None, max_sentence_tokens: int 
     """Which tokens are read of each sentence of an example. (B, tokens) each -> (B, 1 or 2, tokens)"""
     parts = [is_token] if is_second is None else [is_token & ~is_second, is_token & is_second]
     belongs = torch.stack(parts, dim=1)  # (B, 1 or 2, tokens)
-    if max_sentence_tokens is None or is_token.shape[1] <= max_sentence_tokens:
-        return belongs
-    return belongs & (belongs.cumsum(2) <= max_sentence_tokens)
+    return belongs if max_sentence_tokens is None else belongs & (belongs.cumsum(2) <= max_sentence_tokens)
 
 
 def _pack_static_shapes(
