@@ -438,6 +438,6 @@ def _first_equal(ids: Tensor, sentence: Tensor, position: Tensor, lengths: Tenso
 
 def _hash_tokens(ids: Tensor, position: Tensor) -> Tensor:
     """A number for each token at its position, (tokens,), (tokens,) -> (tokens,); int64 wraps around."""
-    mixed = (ids * 0x2545F4914F6CDD1D).add_(position, alpha=0x5851F42D4C957F2D)
+    mixed = (ids.long() * 0x2545F4914F6CDD1D).add_(position, alpha=0x5851F42D4C957F2D)
     mixed = mixed.bitwise_xor_(mixed >> 32).mul_(0x369DEA0F31A53F85)
     return mixed.bitwise_xor_(mixed >> 29)
