@@ -27,7 +27,7 @@ from run_glue_style.reporting.grid.table import read_grid_table
 
 ENCODER = REPOSITORY / "model_cards" / "dsa-base-en"
 STUDY = REPOSITORY / "results" / "distillation-dynamic"
-STUDENTS = ("base", "static", "static-length-8", "mean-of-words")  # its rows that differ in what they compute
+STUDENTS = ("base", "static", "static-length-8", "mean-of-words")  # its rows that differ in their pooling
 METRIC = "validation.cosine"
 NUMBERS = ("token_norm", "num_attention_heads")
 TABLE = Table(
