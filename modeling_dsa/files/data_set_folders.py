@@ -2,10 +2,16 @@
 
 import csv
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from huggingface_hub import DatasetCard
 
 from .text_files import is_readable, read_rows
+
+if TYPE_CHECKING:
+    from datasets import DatasetBuilder
 
 
 def table_options(name: str, config: str | None = None) -> dict[str, Any]:
@@ -19,25 +25,40 @@ def table_options(name: str, config: str | None = None) -> dict[str, Any]:
         config: The configuration, where it has several.
 
     Returns:
-        Nothing for what is no folder, holds no tables of text, or says in a card of its own how it is read.
+        Nothing for what is no folder, holds no tables of text, or says in its card what its columns are or how a table
+        is read. A card of words, or one that says which file is of which split, says neither.
 
     Raises:
         FileNotFoundError: As in `load_dataset_builder`.
         ValueError: As there, or a file of the folder would not be read.
     """
-    if not Path(name).is_dir() or (Path(name) / "README.md").is_file():
+    folder = Path(name)
+    if not folder.is_dir():
         return {}
     from datasets import Features, Value, load_dataset_builder
     from datasets.packaged_modules.csv.csv import CsvConfig
 
-    read = load_dataset_builder(name, config).config
+    builder = load_dataset_builder(name, config)
+    read = builder.config
     files: Mapping[Any, Sequence[str]] = read.data_files or {}
-    _refuse_unread_files(Path(name), files)
-    if not isinstance(read, CsvConfig):
+    card = folder / "README.md"
+    if not (card.is_file() and DatasetCard.load(card).data.get("configs")):
+        _refuse_unread_files(folder, files)
+    if not isinstance(read, CsvConfig) or _says_how(builder, files):
         return {}
     first = next((row for paths in files.values() for path in paths for _, row in read_rows(Path(path))), {})
     texts = {"features": Features({column: Value("string") for column in first})} if first else {}
     return {"na_filter": False, **texts} | ({"quoting": csv.QUOTE_NONE} if read.sep == "\t" else {})
+
+
+def _says_how(builder: "DatasetBuilder", files: Mapping[Any, Sequence[str]]) -> bool:
+    """Whether a folder of tables has a card that gives its columns' types or an option of reading."""
+    of_the_files = {"name", "version", "data_dir", "data_files", "description", "sep"}
+    options = [entry for entry in fields(builder.config) if entry.name not in of_the_files]
+    given = any(getattr(builder.config, entry.name) != entry.default for entry in options)
+    names = {Path(file).suffix for paths in files.values() for file in paths}
+    usual = "\t" if names == {".tsv"} else ","
+    return given or builder.config.sep != usual or builder.info.features is not None
 
 
 def _refuse_unread_files(folder: Path, read: Mapping[Any, Sequence[str]]) -> None:

@@ -215,7 +215,23 @@ def test_a_folder_of_tables_is_read_as_its_file_is(
 ) -> None:
     (tmp_path / "folder").mkdir()
     file = write(tmp_path / "folder", name, content)
-    assert list(open_sentences(str(tmp_path / "folder"), "text").read()) == list(open_sentences(file, "text").read())
+    as_file = list(open_sentences(file, "text").read())
+    assert list(open_sentences(str(tmp_path / "folder"), "text").read()) == as_file
+    write(tmp_path / "folder", "README.md", "# My data\n")
+    assert list(open_sentences(str(tmp_path / "folder"), "text").read()) == as_file
+
+
+def test_a_folder_s_card_says_which_files_are_read_and_how(tmp_path: Path, datasets_cache: None) -> None:
+    write(tmp_path, "some.csv", "text\nNA\n007\n")
+    write(tmp_path, "other.csv", "text\nelse\n")
+    card = "---\nconfigs:\n- config_name: default\n  data_files: some.csv\n{}---\n"
+    write(tmp_path, "README.md", card.format(""))
+    assert list(open_sentences(str(tmp_path)).read()) == ["NA", "007"]
+    write(tmp_path, "README.md", card.format("  na_values: ['007']\n"))
+    assert list(open_sentences(str(tmp_path)).read()) == ["", ""]
+    write(tmp_path, "some.csv", "number;text\n1;a\n")
+    write(tmp_path, "README.md", card.format('  sep: ";"\n'))
+    assert list(open_sentences(str(tmp_path)).read()) == ["a"]
 
 
 def test_mistakes_of_data_sets_are_clear(folder: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
