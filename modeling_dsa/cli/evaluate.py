@@ -107,7 +107,7 @@ def run(arguments: argparse.Namespace) -> int:
         from modeling_dsa.evaluation import card, models, probes, report, similarity
     from modeling_dsa.files.card_sections import CARD, read_card, save_changed_card
     from modeling_dsa.files.environment import environment
-    from modeling_dsa.files.hashing import model_file_hashes, require_model
+    from modeling_dsa.files.hashing import file_hash, model_file_hashes, require_hash, require_model
 
     folder: Path = arguments.output
     refuse_file(folder, "--output")  # told before the work, and nothing is written before there are figures
@@ -118,6 +118,7 @@ def run(arguments: argparse.Namespace) -> int:
     for name in (report.FILE, report.TABLE, report.PICTURE):
         refuse_input(folder / name, inputs, "--output")
     _refuse_other_file(folder / report.FILE)
+    hash_of = {path: file_hash(path) for path in inputs if path.is_file()}  # what reads the others says what is wrong
     columns: Sequence[str] | None = arguments.text_column
     pairs = {path: similarity.read_similarity(path, columns, arguments.score_column) for path in arguments.similarity}
     labelled = [
@@ -131,6 +132,8 @@ def run(arguments: argparse.Namespace) -> int:
     classification = _classification(model, arguments)  # first, for its files have not been read yet
     results = [*_similarity(model, pairs), *_probes(model, labelled), *classification]
     require_model(arguments.model, hashes)
+    for path, sha256 in hash_of.items():
+        require_hash(path, sha256)
     evaluation = report.Evaluation(
         without_folders(arguments.model),
         hashes,
@@ -170,7 +173,7 @@ def _refuse_other_file(path: Path) -> None:
         return
     try:
         Evaluation.from_json(json.loads(path.read_text(encoding="utf-8")))
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(
             f"{path} is there, and no evaluation of this command: give another --output, or move it away."
         ) from error

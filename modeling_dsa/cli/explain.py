@@ -157,7 +157,7 @@ def _measure_faithfulness(arguments: argparse.Namespace) -> int:
         from modeling_dsa.explanation.faithfulness_summary import summarize
     from modeling_dsa.files.card_sections import CARD, read_card, save_changed_card
     from modeling_dsa.files.environment import environment
-    from modeling_dsa.files.hashing import describe_files, model_file_hashes, require_model
+    from modeling_dsa.files.hashing import describe_files, model_file_hashes, require_hash, require_model
     from modeling_dsa.files.loading import load_model_and_tokenizer
     from modeling_dsa.modeling_dsa import DSAForSequenceClassification
 
@@ -167,16 +167,18 @@ def _measure_faithfulness(arguments: argparse.Namespace) -> int:
     if arguments.card:
         read_card(folder)  # a mistake is told before the work
     texts = _read_texts(arguments)
+    (described,) = describe_files([arguments.faithfulness])
     hashes = model_file_hashes(arguments.model)
     model, tokenizer = load_model_and_tokenizer(arguments.model)
     check_model(model)
     model.float()  # gradients in half precision say little
     summary = summarize(faithfulness(cast(DSAForSequenceClassification, model), tokenizer, texts))
     require_model(arguments.model, hashes)
+    require_hash(arguments.faithfulness, described["sha256"])
     report = faithfulness_report.FaithfulnessReport(
         without_folders(arguments.model),
         hashes,
-        describe_files([arguments.faithfulness])[0],
+        described,
         command_without_folders(arguments.command),
         environment() | {"captum": version("captum")},
         **summary,

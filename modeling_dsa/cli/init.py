@@ -112,9 +112,7 @@ def run(arguments: argparse.Namespace) -> int:
     from modeling_dsa.text.building import build_model
 
     output: Path = arguments.output
-    refuse_file(output.parent, "OUTPUT")
-    if output.exists() and not output.is_dir():
-        raise ValueError(f"{output} is a file: give the path of a folder to write.")
+    refuse_file(output, "OUTPUT")
     if output.is_dir() and any(output.iterdir()):
         if not arguments.overwrite:
             raise ValueError(f"{output} is not empty: give --overwrite to replace the model in it, or another folder.")

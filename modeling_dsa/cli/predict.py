@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
     from modeling_dsa import DSAConfig, DSAForSequenceClassification
-    from modeling_dsa.batching_dsa import Text, Vectors
-    from modeling_dsa.encoding.encoder import SentenceEncoder
+    from modeling_dsa.batching_dsa import Text
     from modeling_dsa.prediction.answers import Answer
 
 logger = logging.getLogger(__name__)
@@ -145,31 +144,24 @@ def _predictor(source: str) -> "Callable[[Sequence[Text]], list[Answer]]":
 def _nearest_label(source: str, labels: list[str], template: str) -> "Callable[[Sequence[Text]], list[Answer]]":
     """What gives the labels whose descriptions are nearest to texts."""
     from modeling_dsa.encoding.encoder import SentenceEncoder
+    from modeling_dsa.encoding.finite import check_finite
     from modeling_dsa.prediction.answers import answers
     from modeling_dsa.zero_shot_dsa import describe_labels, label_probabilities, refuse_unknown_labels
 
     descriptions = describe_labels(labels, template)
     encoder = SentenceEncoder.from_pretrained(source)
     refuse_unknown_labels(source, encoder.tokenizer, labels)
-    described = _finite_vectors(encoder, descriptions)  # (labels, width)
+    described = encoder.encode(descriptions)  # (labels, width)
+    check_finite(described, descriptions)
 
     def predict(texts: "Sequence[Text]") -> "list[Answer]":
         _tell_unknown(source, encoder.tokenizer, texts)
-        vectors = _finite_vectors(encoder, cast("Sequence[str]", texts))  # (texts, width)
+        sentences = cast("Sequence[str]", texts)
+        vectors = encoder.encode(sentences)  # (texts, width)
+        check_finite(vectors, sentences)
         return answers(texts, label_probabilities(vectors, described), labels, "softmax")
 
     return predict
-
-
-def _finite_vectors(encoder: "SentenceEncoder", texts: "Sequence[str]") -> "Vectors":
-    """The vectors of texts. (texts, width)"""
-    from modeling_dsa.batching_dsa import first_nonfinite
-
-    vectors = encoder.encode(texts)
-    wrong = first_nonfinite(vectors)
-    if wrong is not None:
-        raise ValueError(f"The model's vector of {texts[wrong]!r:.80} is not finite: give another model.")
-    return vectors
 
 
 def _tell_unknown(source: str, tokenizer: "PreTrainedTokenizerBase", texts: "Sequence[Text]") -> None:

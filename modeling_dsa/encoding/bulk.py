@@ -23,10 +23,11 @@ from modeling_dsa.files.replacing import refuse_file
 from modeling_dsa.unknown_texts_dsa import told_unknown, unknown_texts
 
 from .encoder import SentenceEncoder
+from .finite import check_finite
 from .manifest import MANIFEST, Manifest, check_or_write_manifest, require_own
 from .model_hash import model_hash
 from .sources import SentenceSource
-from .vector_files import SHARD_SIZE, Append, check_finite, made_by, write_npy, write_parquet
+from .vector_files import SHARD_SIZE, Append, made_by, write_npy, write_parquet
 from .windows import windows
 
 logger = logging.getLogger(__name__)

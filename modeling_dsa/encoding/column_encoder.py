@@ -13,9 +13,9 @@ import numpy as np
 from modeling_dsa.batching_dsa import BATCH_SIZE, Vectors, VectorType
 
 from .encoder import SentenceEncoder
+from .finite import check_finite
 from .model_hash import model_hash
 from .sources import COLUMN
-from .vector_files import check_finite
 
 if TYPE_CHECKING:
     from pandas import DataFrame

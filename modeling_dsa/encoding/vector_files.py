@@ -1,13 +1,12 @@
 """Files of vectors that are written row by row, and are there when they are complete."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.lib import format as npy
 
-from modeling_dsa.batching_dsa import Vectors, first_nonfinite
 from modeling_dsa.files.optional_packages import optional_packages
 from modeling_dsa.files.remote_paths import AnyPath
 from modeling_dsa.files.replacing import replaced_file
@@ -16,24 +15,6 @@ Append: TypeAlias = Callable[[np.ndarray[Any, np.dtype[Any]]], None]  # takes ve
 
 SHARD_SIZE = 100_000  # rows of each file in a folder
 _RUN = b"dsa run"  # the key of a Parquet file's metadata under which stands what made it
-
-
-def check_finite(vectors: Vectors, sentences: Sequence[str]) -> None:
-    """Refuse vectors with numbers that their type cannot hold.
-
-    Args:
-        vectors: (sentences, width).
-        sentences: What they are of.
-
-    Raises:
-        ValueError: One of them holds NaN or an infinity.
-    """
-    wrong = first_nonfinite(vectors)
-    if wrong is not None:
-        raise ValueError(
-            f"The vector of the sentence {sentences[wrong][:80]!r} is not finite as {vectors.dtype}: "
-            "give dtype float32, or normalize, or another model."
-        )
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from modeling_dsa.files.card_sections import put_section
 
 from .report import METRICS, PICTURE, Evaluation, Result
 
-_HUB_NAMES = {"spearman": "spearmanr", "pearson": "pearsonr", "accuracy": "accuracy", "macro_f1": "f1"}
+HUB_NAMES = {"spearman": "spearmanr", "pearson": "pearsonr", "accuracy": "accuracy", "macro_f1": "f1"}
 _TASKS = {
     "similarity": ("sentence-similarity", "Sentence similarity"),
     "probe": ("text-classification", "Linear probe on frozen vectors"),
@@ -51,7 +51,7 @@ def _eval_results(result: Result) -> list[EvalResult]:
             # huggingface_hub makes one entry of results that do not differ in this.
             dataset_config=f"{result.kind}: {result.name} ({result.files[0]['sha256'][:8]})",
             dataset_args={_OURS: ", ".join(file["sha256"] for file in result.files)},
-            metric_type=_HUB_NAMES[key],
+            metric_type=HUB_NAMES[key],
             metric_name=METRICS[key],
             metric_value=value,
         )

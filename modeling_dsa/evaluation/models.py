@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import cast
 
-from modeling_dsa.batching_dsa import Text, Vectors, first_nonfinite
+from modeling_dsa.batching_dsa import Text, Vectors
 from modeling_dsa.encoding.encoder import SentenceEncoder
+from modeling_dsa.encoding.finite import check_finite
 from modeling_dsa.encoding.sentence_transformers_files import steps_of_sentence_transformers
 from modeling_dsa.encoding.teacher import load_teacher
 from modeling_dsa.files.loading import default_device, load_model_and_tokenizer
@@ -110,9 +111,7 @@ def _finite(encode: Encode) -> Encode:
 
     def checked(texts: list[str]) -> Vectors:
         vectors = encode(texts)
-        wrong = first_nonfinite(vectors)
-        if wrong is not None:
-            raise ValueError(f"The model's vector of {texts[wrong]!r:.80} is not finite: give another model.")
+        check_finite(vectors, texts)
         return vectors
 
     return checked

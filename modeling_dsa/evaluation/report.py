@@ -8,6 +8,7 @@ from typing import Any, Literal
 from matplotlib.figure import Figure
 
 from modeling_dsa.files.markdown import markdown_table
+from modeling_dsa.files.messages import one_line
 from modeling_dsa.files.pictures import look, save_with_fonts, wrapped
 from modeling_dsa.files.shown_paths import last_part
 
@@ -50,9 +51,17 @@ class Result:
         """One of those of an evaluation.json, which calls the metrics figures.
 
         Raises:
-            TypeError: It holds other entries.
+            ValueError: It is something else.
         """
-        return cls(**{"metrics" if name == "figures" else name: value for name, value in content.items()})
+        try:
+            result = cls(**{"metrics" if name == "figures" else name: value for name, value in content.items()})
+            known = result.kind in _KINDS and result.metrics.keys() <= METRICS.keys()
+            hashes = [file["name"] + file["sha256"] for file in result.files]
+        except (TypeError, KeyError, AttributeError) as error:
+            raise ValueError(f"a result has other entries: {one_line(error)}") from error
+        if not known or not hashes:
+            raise ValueError("a result is of no known kind, has other figures, or names no file")
+        return result
 
     def as_json(self) -> dict[str, Any]:
         """The same, ready for a JSON file."""
@@ -84,9 +93,12 @@ class Evaluation:
         """That of an evaluation.json.
 
         Raises:
-            TypeError: It holds other entries.
+            ValueError: It is something else.
         """
-        return cls(**{**content, "results": [Result.from_json(result) for result in content["results"]]})
+        try:
+            return cls(**{**content, "results": [Result.from_json(result) for result in content["results"]]})
+        except (TypeError, KeyError) as error:
+            raise ValueError(f"an evaluation has other entries: {one_line(error)}") from error
 
     def as_json(self) -> dict[str, Any]:
         """Ready for a JSON file."""

@@ -67,7 +67,7 @@ def keep_own_words(card: ModelCard, old: ModelCard) -> None:
             and it language and licence, where it names none.
         old: The one before.
     """
-    for words in _OWN_WORDS.findall(old.text):
+    for words in _OWN_WORDS.findall(old.text.replace("\r\n", "\n")):
         card.text = f"{card.text.rstrip()}\n\n{words}\n"
     new_data, old_data = cast(ModelCardData, card.data), cast(ModelCardData, old.data)
     new_data.language = new_data.language or old_data.language

@@ -18,11 +18,12 @@ from modeling_dsa.files.hashing import file_hash
 from modeling_dsa.files.model_folder import read_config
 from modeling_dsa.files.replacing import filled_folder
 from modeling_dsa.onnx.session import FOLDER, QUANTIZED_FILE, OnnxModel, data_file
+from modeling_dsa.shipped.files import MODEL_CARDS
 from modeling_dsa.shipped.nli import NLI_CLASS_NAMES, NLI_PAIRS
 from modeling_dsa.text.special_tokens import SEP
 from modeling_dsa.text.word_rules import whole_word_pattern
 
-BUNDLE = Path(__file__).parents[2] / "model_cards" / "widget" / "dist"
+BUNDLE = MODEL_CARDS / "widget" / "dist"
 BUILD = "npm ci && npm run build"
 MANIFEST, TOKENIZER = "widget.json", "tokenizer.json"
 _BUNDLE_MANIFEST = "bundle.json"

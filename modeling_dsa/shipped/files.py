@@ -19,4 +19,4 @@ def shipped(installed: str, in_checkout: str) -> Path:
 
 CONFIGURATION = shipped("configuration", "configuration")
 CARD_TEMPLATE = shipped("template.md.jinja", "model_cards/template.md.jinja")
-MODEL_CARDS = shipped("model_cards", "model_cards")
+MODEL_CARDS = _CHECKOUT / "model_cards"  # a wheel has none

@@ -23,6 +23,7 @@ from modeling_dsa.files.launchers import Process
 from run_glue_style.training.closing_words import told_place
 from run_glue_style.training.model import check_vocabulary, vocabulary_facts
 from run_glue_style.training.recipe import ModelArguments, RunArguments
+from run_glue_style.training.results import OF_FILE, spearman_of_files
 from run_glue_style.training.run import PreparedRun
 from run_glue_style.training.token_store import token_cache, tokenize_once
 from run_glue_style.training.tokenized_examples import TokenizedExamples, TokenizedTexts
@@ -47,7 +48,7 @@ def default_metric(teacher: TeacherArguments) -> str:
 
 def metric_names(teacher: TeacherArguments) -> list[str]:
     """Names of the metrics of the validation split, but for its loss."""
-    files = [f"spearman_{_name(path)}" for path in teacher.similarity_file or []]
+    files = [f"{OF_FILE}{_name(path)}" for path in teacher.similarity_file or []]
     return ["cosine", "recall_at_1", *files, *(["spearman"] if files else [])]
 
 
@@ -294,11 +295,7 @@ def _summary(width: int, results: Mapping[str, Any], output_dir: Path) -> str:
         f"validation: mean cosine with the teacher {metrics['cosine']:.4f}; of all the teacher's vectors the "
         f"sentence's own is the nearest for {metrics['recall_at_1']:.1%}"
     ]
-    lines += [
-        f"{name.removeprefix('spearman_')}: Spearman {value:.4f}"
-        for name, value in metrics.items()
-        if name.startswith("spearman_")
-    ]
+    lines += [f"{file}: Spearman {value:.4f}" for file, value in spearman_of_files(metrics).items()]
     return "\n".join(
         [
             "",

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from modeling_dsa.batching_dsa import replace_surrogates
 from modeling_dsa.files.optional_packages import optional_packages
 from modeling_dsa.files.replacing import filled_folder, refuse_file, refuse_input
 from modeling_dsa.files.standard_output import standard_output
@@ -85,10 +86,10 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _write_differing(examples: "Sequence[Differing]", rows: "Sequence[ComparedRow]", path: Path) -> None:
-    pairs = bool(examples) and not isinstance(examples[0].text, str)
+    pairs = rows[0].first["model"]["sentences_per_example"] == 2
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(["text", *(["text_pair"] if pairs else []), "label", *(row.name for row in rows)])
         for example in examples:
             texts = [example.text] if isinstance(example.text, str) else example.text
-            writer.writerow([*texts, example.label, *example.predicted])
+            writer.writerow(map(replace_surrogates, [*texts, example.label, *example.predicted]))

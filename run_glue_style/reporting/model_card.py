@@ -3,6 +3,7 @@
 `python -m run_glue_style.reporting.model_card FOLDER --model_id org/name` writes it into a model's folder.
 """
 
+import logging
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -14,7 +15,7 @@ from modeling_dsa import DSAConfig, DSAForSequenceClassification
 from modeling_dsa.encoders_dsa import ENCODERS
 from modeling_dsa.files.card_sections import CARD, keep_own_words, read_card, save_card
 from modeling_dsa.files.command_line import make_parser
-from modeling_dsa.files.loading import load_config, load_model_and_tokenizer, load_tokenizer
+from modeling_dsa.files.loading import load_config, load_model_and_tokenizer, load_tokenizer, loading_errors
 from modeling_dsa.files.model_files import RESULTS
 from modeling_dsa.hub.publishing import check_repo_id
 from modeling_dsa.poolings_dsa import POOLINGS
@@ -30,6 +31,8 @@ from .card.metadata import card_metadata
 from .card.run_facts import run_facts
 from .card.text import percent, plain, quoted
 from .card.widget import WidgetExample, widget_examples
+
+logger = logging.getLogger(__name__)
 
 PICTURE = "attention.png"
 
@@ -159,11 +162,12 @@ def main() -> None:
         if arguments.output is None:
             parser.error("an all_results.json has no folder for its card: give --output")
         results = _read_results(source)
-        config = DSAConfig.from_dict(results["model"])
+        with loading_errors(f"{source}: the config"):
+            config = DSAConfig.from_dict(results["model"])
         card = model_card(results, model_id=arguments.model_id, config=config, other_seeds=other_seeds)
         path = arguments.output
         save_card(card, path)
-    print(f"The card is in {path}.")  # noqa: T201  (this is the command's answer)
+    logger.info(f"The card is in {path}.")
 
 
 def _facts(
@@ -204,6 +208,8 @@ def _shown_labels(config: DSAConfig) -> str:
 
 def _check_results(results: Mapping[str, Any], name: str = "results") -> None:
     missing = [name for name in _NEEDED if results and name not in results]
+    if results and not missing and not results["metrics"]:
+        missing = ["metrics"]
     if missing:
         raise ValueError(
             f"There is no '{missing[0]}' in {name}, so no script of this package wrote it: take the file out of the "

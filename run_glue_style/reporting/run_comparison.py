@@ -1,6 +1,5 @@
 """Finished runs side by side: table, paired tests, curves, and the examples on which their models differ."""
 
-import json
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,7 +16,7 @@ from modeling_dsa.files.markdown import markdown_table
 from modeling_dsa.files.model_files import EXAMPLE_SCORES, RESULTS
 from modeling_dsa.files.pictures import legend_columns, look, wrapped
 from run_glue_style.training.objective import PREDICTION
-from run_glue_style.training.results import IDENTITY, read_example_scores, read_metric, read_run
+from run_glue_style.training.results import differing, read_example_scores, read_metric, read_run
 
 from .grid.differences import Measured, Scores, compare, difference_cells
 from .units import is_percent, mean_and_spread
@@ -93,23 +92,24 @@ def read_runs(folders: Sequence[Path]) -> list[ComparedRow]:
         FileNotFoundError: One has no results.
         ValueError: Two are the same run, or there is one row alone.
     """
-    grouped: dict[str, dict[int, tuple[Path, dict[str, Any]]]] = {}
+    grouped: list[dict[int, tuple[Path, dict[str, Any]]]] = []
     for folder in folders:
         if not (folder / RESULTS).is_file():
             raise FileNotFoundError(f"{folder} has no {RESULTS}: give folders of finished runs.")
         run = read_run(folder / RESULTS)
-        identity = json.dumps([run.get(key) for key in IDENTITY], sort_keys=True)
-        of_row = grouped.setdefault(identity, {})
+        of_row = next((row for row in grouped if differing(run, _first(row)[1]) is None), None)
+        if of_row is None:
+            grouped.append(of_row := {})
         if run["seed"] in of_row:
             other, _ = of_row[run["seed"]]
             raise ValueError(f"{other} and {folder} are one run twice, with seed {run['seed']}: leave one out.")
         of_row[run["seed"]] = (folder, run)
     if len(grouped) < 2:
         raise ValueError("All these runs differ in their seed alone: give runs of two models or more.")
-    settings = [next(iter(of_row.values()))[1]["setting"] for of_row in grouped.values()]
+    settings = [_first(of_row)[1]["setting"] for of_row in grouped]
     rows = []
-    for setting, of_row in zip(settings, grouped.values(), strict=True):
-        folder = next(iter(of_row.values()))[0]
+    for setting, of_row in zip(settings, grouped, strict=True):
+        folder, _ = _first(of_row)
         row = ComparedRow(
             setting if setting and settings.count(setting) == 1 else str(folder),
             {seed: run_folder for seed, (run_folder, _) in of_row.items()},
@@ -119,6 +119,10 @@ def read_runs(folders: Sequence[Path]) -> list[ComparedRow]:
             _read_example_scores(run_folder, seed, row)
         rows.append(row)
     return rows
+
+
+def _first(of_row: Mapping[int, tuple[Path, dict[str, Any]]]) -> tuple[Path, dict[str, Any]]:
+    return next(iter(of_row.values()))
 
 
 def _read_example_scores(folder: Path, seed: int, row: ComparedRow) -> None:

@@ -21,7 +21,7 @@ from modeling_dsa.files.unpacking import GzipReader
 from .recipe import TrainingRecipe
 
 # What is equal in runs that differ in nothing but the seed.
-IDENTITY = (
+_IDENTITY = (
     *("setting", "recipe_name", "model", "start", "start_weights", "tokenizer_sha256", "recipe", "mixed_precision"),
     *(
         "processes",
@@ -37,6 +37,7 @@ IDENTITY = (
         "similarity",
     ),
 )
+OF_FILE = "spearman_"  # before a file's name: what a student is measured by on its pairs
 _OF_LATER_RECORDS = ("start_weights", "tokenizer_sha256", "vectors_sha256")
 _OF_EVERY_RUN = (
     *("setting", "seed", "metrics", "trained_parameters", "train_seconds", "steps", "recipe", "recipe_name", "model"),
@@ -110,6 +111,11 @@ def read_metric(results: Mapping[str, Any], metric: str) -> float:
         ) from error
 
 
+def spearman_of_files(scores: Mapping[str, Any]) -> dict[str, Any]:
+    """Of a student's figures the correlation with people's scores in each file of pairs, by the file's name."""
+    return {name.removeprefix(OF_FILE): value for name, value in scores.items() if name.startswith(OF_FILE)}
+
+
 def have_same_examples(run: Mapping[str, Any], other: Mapping[str, Any], metric: str) -> bool:
     """Whether two runs measured a metric on the same examples; else a difference of theirs is one of these, too.
 
@@ -141,12 +147,16 @@ def check_seeds(name: str, runs: Sequence[Mapping[str, Any]]) -> None:
     for number, run in enumerate(runs[1:], 1):
         if run["seed"] in [other["seed"] for other in runs[:number]]:
             raise ValueError(f"Two runs of {name} have the seed {run['seed']}: leave one out.")
-        for what in IDENTITY:
-            if not _agree(what, run, runs[0]):
-                raise ValueError(
-                    f"The runs of {name} with the seeds {runs[0]['seed']} and {run['seed']} differ in their {what}, "
-                    "so they have no mean: make one of them again."
-                )
+        if what := differing(run, runs[0]):
+            raise ValueError(
+                f"The runs of {name} with the seeds {runs[0]['seed']} and {run['seed']} differ in their {what}, "
+                "so they have no mean: make one of them again."
+            )
+
+
+def differing(run: Mapping[str, Any], other: Mapping[str, Any]) -> str | None:
+    """The first thing beside the seed in which two runs differ; none where they are of one row."""
+    return next((what for what in _IDENTITY if not _agree(what, run, other)), None)
 
 
 def _agree(what: str, run: Mapping[str, Any], other: Mapping[str, Any]) -> bool:

@@ -6,24 +6,22 @@ from typing import Any
 
 from huggingface_hub import EvalResult, ModelCardData
 
+from modeling_dsa.evaluation.card import HUB_NAMES
+from modeling_dsa.evaluation.report import METRICS
 from modeling_dsa.hub.publishing import check_repo_id
+from run_glue_style.training.results import spearman_of_files
 
 from .kinds import ENCODER, REGRESSION, Kind
 from .known_data import has_other_data, known_data
 from .widget import WidgetExample
 
 # The Hub's name of each of our metrics, and what a reader calls it.
-_METRICS = {
-    "accuracy": ("accuracy", "Accuracy"),
-    "macro_f1": ("f1", "Macro F1"),
+_METRICS = {key: (HUB_NAMES[key], name) for key, name in METRICS.items()} | {
     "fnc_relative": ("fnc_score", "FNC score, relative to its maximum"),
     "f1": ("f1", "F1"),
     "matthews_correlation": ("matthews_correlation", "Matthews correlation"),
-    "pearson": ("pearsonr", "Pearson correlation"),
-    "spearman": ("spearmanr", "Spearman correlation"),
     "mean_absolute_error": ("mae", "Mean absolute error"),
 }
-_OF_FILE = "spearman_"  # and the name of a file of pairs, in what a student was measured by
 _METRIC_NAMES = {REGRESSION.name: ["pearsonr", "spearmanr"], ENCODER.name: ["cosine_similarity", "spearmanr"]}
 
 
@@ -121,12 +119,11 @@ def _similarities(scores: Mapping[str, Any]) -> list[EvalResult]:
             task_type="sentence-similarity",
             task_name="Sentence similarity",
             dataset_type="custom",
-            dataset_name=key.removeprefix(_OF_FILE),
-            dataset_config=key.removeprefix(_OF_FILE),  # or the Hub takes several files for one
+            dataset_name=file,
+            dataset_config=file,  # or the Hub takes several files for one
             metric_type=metric,
             metric_name=name,
             metric_value=value,
         )
-        for key, value in scores.items()
-        if key.startswith(_OF_FILE)
+        for file, value in spearman_of_files(scores).items()
     ]

@@ -12,7 +12,7 @@ from run_glue_style.reporting.published import read_published
 from run_glue_style.reporting.units import mean_and_spread
 from run_glue_style.tasks.task import Task
 from run_glue_style.training.recipe import TrainingRecipe
-from run_glue_style.training.results import read_metric
+from run_glue_style.training.results import read_metric, spearman_of_files
 
 from .known_data import KnownData, is_packaged, joined_pairs
 from .text import plain
@@ -54,7 +54,7 @@ def run_facts(
         "source": without_folders(results["source"]),
         "start": without_folders(results["start"]),
         "teacher": without_folders(results.get("teacher", {}).get("name", "")),
-        "spearman": [(key.removeprefix("spearman_"), scores[key]) for key in scores if key.startswith("spearman_")],
+        "spearman": list(spearman_of_files(scores).items()),
         "minutes": f"{results['train_seconds'] / 60:.1f}",
         "recipe": _shown_options(results["recipe"]),
         "command": _command(results.get("command", ())),

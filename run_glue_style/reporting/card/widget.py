@@ -30,15 +30,11 @@ def widget_examples(
         tokenizer: Its tokenizer.
         texts: Texts, or pairs for a model that reads pairs.
     """
-    was_training = model.training
     classify = pipeline(
-        "text-classification", model=model.eval(), tokenizer=cast(Any, tokenizer), device=model.device, top_k=None
+        "text-classification", model=model, tokenizer=cast(Any, tokenizer), device=model.device, top_k=None
     )
     inputs = [text if isinstance(text, str) else f" {tokenizer.sep_token} ".join(text) for text in texts]
-    try:
-        outputs = classify(inputs)
-    finally:
-        model.train(was_training)
+    outputs = classify(inputs)
     return [
         WidgetExample(text, {str(scored["label"]): float(scored["score"]) for scored in cast(Any, output)})
         for text, output in zip(inputs, outputs, strict=True)

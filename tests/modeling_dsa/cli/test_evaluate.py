@@ -118,6 +118,21 @@ def test_weights_that_change_meanwhile_are_not_those_that_were_measured(
     assert not (tmp_path / "new").exists()
 
 
+def test_a_file_that_changes_meanwhile_is_not_the_one_that_was_measured(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    scores = Path(shutil.copy(folder / "scores.tsv", tmp_path))
+
+    def open_and_change(source: str) -> models.EvaluatedModel:
+        scores.write_text(scores.read_text("utf-8").replace("1", "2"), "utf-8")
+        return open_model(source)
+
+    monkeypatch.setattr(models, "open_model", open_and_change)
+    assert evaluate(folder / "nli", "--similarity", scores, "--output", tmp_path / "new") == 2
+    assert f"{scores} has changed while it was read" in caplog.messages[-1]
+    assert not (tmp_path / "new").exists()
+
+
 def test_a_broken_model_of_the_family_is_not_taken_for_another(
     folder: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

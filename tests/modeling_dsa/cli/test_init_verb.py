@@ -233,5 +233,5 @@ def test_mistakes_of_init_are_clear(inputs: Inputs, tmp_path: Path, caplog: pyte
     assert caplog.messages[-1] == f"error: There is no word list {no_list}: give a file with one word a line."
     output.write_text("")
     assert init(output, inputs) == 2
-    assert caplog.messages[-1] == f"error: {output} is a file: give the path of a folder to write."
+    assert caplog.messages[-1] == f"error: {output} is a file: give OUTPUT a folder."
     assert set(tmp_path.iterdir()) == {bert, wrong, csv, output}

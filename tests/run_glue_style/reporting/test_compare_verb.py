@@ -16,6 +16,7 @@ from small_runs import pairs, small_tokenizer
 from transformers import pipeline
 
 from modeling_dsa import DSAForSequenceClassification
+from modeling_dsa.batching_dsa import replace_surrogates
 from modeling_dsa.cli.main import main
 
 ACCURACIES = {"a": (0.61, 0.65, 0.63), "b": (0.60, 0.61, 0.61)}
@@ -32,7 +33,10 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
                 shutil.copytree(save_system(folder, "nli", hidden_size=5 + len(setting) * (setting == "b")).folder, run)
             run.mkdir(parents=True, exist_ok=True)
             history = [{"step": step, "train_loss": 1 / step, "validation_accuracy": accuracy} for step in (1, 2)]
-            content = results(setting, seed, accuracy, history=history, tokens_per_second=1000 + seed)
+            model = {"embedding_size": 100, "sentences_per_example": 2}
+            content = results(setting, seed, accuracy, history=history, tokens_per_second=1000 + seed, model=model)
+            if seed == 1:
+                del content["recipe"]["max_train_steps"]  # a record from before there was this option
             (run / "all_results.json").write_text(json.dumps(content), encoding="utf-8")
     return folder
 
@@ -58,7 +62,11 @@ def test_models_are_compared_on_the_same_examples(
     examples = pairs("validation")[:30]
     dev = tmp_path / "test.jsonl"  # and not the test split, which the two runs have of their own
     rows = [
-        {"sentence1": pair["premise"], "sentence2": pair["hypothesis"], "gold_label": NLI_LABELS[pair["label"]]}
+        {
+            "sentence1": f"{pair['premise']} \ud800",
+            "sentence2": pair["hypothesis"],
+            "gold_label": NLI_LABELS[pair["label"]],
+        }
         for pair in examples
     ]
     dev.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
@@ -68,7 +76,8 @@ def test_models_are_compared_on_the_same_examples(
     results["data"]["test"] = {"examples": 9, "sha256": "other"}
     record.write_text(json.dumps(results), encoding="utf-8")
     assert main(["compare", *map(str, folders), "--labelled", str(dev), "--output_dir", str(tmp_path / "out")]) == 0
-    inputs = [{"text": row["sentence1"], "text_pair": row["sentence2"]} for row in rows]
+    texts = [replace_surrogates(row["sentence1"]) for row in rows]
+    inputs = [{"text": text, "text_pair": row["sentence2"]} for text, row in zip(texts, rows, strict=True)]
     predicted = [
         [answer["label"] for answer in pipeline("text-classification", str(folder))(inputs)] for folder in folders
     ]
@@ -80,8 +89,8 @@ def test_models_are_compared_on_the_same_examples(
         header, *differing = csv.reader(file)
     assert header == ["text", "text_pair", "label", "a", "b"]
     assert differing == [
-        [row["sentence1"], row["sentence2"], row["gold_label"], first, second]
-        for row, first, second in zip(rows, *predicted, strict=True)
+        [text, row["sentence2"], row["gold_label"], first, second]
+        for text, row, first, second in zip(texts, rows, *predicted, strict=True)
         if first != second
     ]
     assert differing

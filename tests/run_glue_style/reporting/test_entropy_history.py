@@ -44,3 +44,14 @@ def test_a_run_that_recorded_nothing_is_named(tmp_path: Path, caplog: pytest.Log
     assert main([run, "--output", str(tmp_path / "plot")]) == 2
     assert "seed-0.json.gz is no JSON, and so no results of a run" in caplog.messages[-1]
     assert not (tmp_path / "plot.png").exists()
+
+
+@pytest.mark.parametrize("output", [".", "..", "plot.png"])
+def test_an_output_that_names_no_picture_is_refused(
+    output: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    run = write_run(tmp_path / "base" / "seed-0.json.gz", [[1.0]])
+    monkeypatch.chdir(tmp_path / "base")
+    assert main([run, "--output", output]) == 2
+    assert f"{output} names no picture: give a path without an extension" in caplog.messages[-1]
+    assert [path.name for path in tmp_path.rglob("*")] == ["base", "seed-0.json.gz"]

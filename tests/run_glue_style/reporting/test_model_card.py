@@ -441,15 +441,14 @@ def test_examples_are_what_the_model_says(trained: ModelCard, home: Path) -> Non
         assert {entry["label"]: entry["score"] for entry in example["output"]} == pytest.approx(named, abs=1e-4)
 
 
-def test_examples_leave_the_model_in_its_mode(home: Path) -> None:
-    model = DSAForSequenceClassification.from_pretrained(home / ID).train()
+def test_a_pair_says_what_its_joined_text_says(home: Path) -> None:
+    model = DSAForSequenceClassification.from_pretrained(home / ID)
     tokenizer = small_tokenizer().from_pretrained(home / ID)
     (pair,) = widget_examples(model, tokenizer, [("A man sings.", "A man is asleep.")])
     (joined,) = widget_examples(model, tokenizer, ["A man sings. [SEP] A man is asleep."])
     assert pair == joined
     assert sum(pair.output.values()) == pytest.approx(1)
     assert list(pair.output.values()) == sorted(pair.output.values(), reverse=True)
-    assert model.training
 
 
 BLOCKS = (

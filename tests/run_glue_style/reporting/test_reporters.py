@@ -32,12 +32,13 @@ def test_picture_and_card_are_written(tmp_path: Path) -> None:
     assert "org/mine" in (tmp_path / "README.md").read_text("utf-8")
 
 
-def test_own_words_of_the_card_of_an_earlier_run_are_kept(tmp_path: Path) -> None:
+@pytest.mark.parametrize("line_break", ["\n", "\r\n"])
+def test_own_words_of_the_card_of_an_earlier_run_are_kept(line_break: str, tmp_path: Path) -> None:
     earlier = tmp_path / "earlier"
     write_card_of_run(finished_run(earlier, "A man.", "org/mine"))
     card = (earlier / "README.md").read_text("utf-8")
     own = "<!-- own words -->\nFor my aunt.\n<!-- end of own words -->\n"
-    (earlier / "README.md").write_text(card + own, "utf-8")
+    (earlier / "README.md").write_text(card + own, "utf-8", newline=line_break)
     run = finished_run(tmp_path / "new", "A man.", "org/mine")
     write_card_of_run(replace(run, replaced=earlier))
     assert "For my aunt." in (tmp_path / "new" / "README.md").read_text("utf-8")

@@ -14,6 +14,9 @@ from run_glue_style.reporting.card.measured import put_measured
 SHIPPED = Path(__file__).parents[4] / "model_cards" / "dsa-snli"
 
 
+NO_FILES = '{"kind": "probe", "files": [], "examples": 1, "figures": {}}'
+
+
 def card() -> ModelCard:
     return ModelCard("---\nlibrary_name: transformers\n---\nThe text.\n")
 
@@ -43,7 +46,15 @@ def test_figures_of_another_model_are_left_out(
     assert "faithfulness.json is of another model than the one beside it" in caplog.text
 
 
-@pytest.mark.parametrize("content", ["{", "[]", '{"files": {}, "results": [{}]}', "{}"])
+@pytest.mark.parametrize(
+    "content",
+    [
+        "{",
+        "[]",
+        *(f'{{"files": {{}}, "results": [{result}]}}' for result in ("{}", '"x"', '{"kind": "x"}', NO_FILES)),
+        "{}",
+    ],
+)
 def test_a_broken_file_gets_one_sentence(content: str, tmp_path: Path) -> None:
     (tmp_path / "evaluation.json").write_text(content, encoding="utf-8")
     with pytest.raises(ValueError, match=r"evaluation\.json is broken \(.*\): make it again, or take it out"):

@@ -1,0 +1,23 @@
+"""Sentence vectors that are numbers."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from modeling_dsa.batching_dsa import Vectors, first_nonfinite
+
+
+def check_finite(vectors: Vectors, sentences: Sequence[str]) -> None:
+    """Refuse vectors with numbers that their type cannot hold: NaN would pass for a correlation of zero.
+
+    Args:
+        vectors: (sentences, width).
+        sentences: What they are of.
+
+    Raises:
+        ValueError: One of them holds NaN or an infinity.
+    """
+    wrong = first_nonfinite(vectors)
+    if wrong is not None:
+        another = "give another model" if vectors.dtype == np.float32 else "give dtype float32, or another model"
+        raise ValueError(f"The vector of {sentences[wrong]!r:.80} is not finite as {vectors.dtype}: {another}.")
