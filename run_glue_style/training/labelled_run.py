@@ -18,6 +18,7 @@ from run_glue_style.tasks.class_shares import class_shares
 from run_glue_style.tasks.metrics import MeanOfExamples
 from run_glue_style.tasks.task import Task
 
+from .calibration import require_all_classes
 from .closing_words import summary
 from .data import load_data, short_examples, tokenize_data, truncation_sentence
 from .model import has_fresh_head, make_model, vectors_path, vocabulary_facts
@@ -65,14 +66,14 @@ def train_task(
     """
     recipe = replace(recipe, metric_for_best_model=recipe.metric_for_best_model or task.metric_for_best_model)
     objective = make_objective(task, recipe)
-    prepare = partial(_prepare, task, objective, recipe.balance_classes, model_arguments, overrides, run)
+    prepare = partial(_prepare, task, objective, recipe, model_arguments, overrides, run)
     train_and_evaluate(prepare, task.name, model_arguments, recipe, run, reporters)
 
 
 def _prepare(
     task: Task,
     objective: Objective,
-    balance_classes: bool,
+    recipe: TrainingRecipe,
     arguments: ModelArguments,
     overrides: dict[str, Any],
     run: RunArguments,
@@ -84,11 +85,14 @@ def _prepare(
         model, tokenizer = make_model(task, arguments, overrides, data.texts, run.seed, is_main)
     is_fresh = has_fresh_head(arguments.model_name_or_path, model.config)
     if isinstance(objective, Classification) and model.config.num_training_samples > 1:
-        _refuse_several_samples(model.config, objective, balance_classes)
+        _refuse_several_samples(model.config, objective, recipe.balance_classes)
     if isinstance(objective, Regression):
         labels = np.asarray(data.splits["train"]["label"][:])  # (examples,)
         objective = replace(objective, center=float(labels.mean()), scale=float(labels.std()) or 1.0)
-    shares = class_shares(data.splits["train"], len(task.class_names)) if balance_classes else None
+    chosen_by = data.splits[data.validation[0]]
+    if recipe.calibrate:
+        require_all_classes(np.asarray(chosen_by["label"][:]), task.class_names, data.validation[0])
+    shares = class_shares(data.splits["train"], len(task.class_names)) if recipe.balance_classes else None
     with accelerator.local_main_process_first():  # the others of its machine find the file
         examples = tokenize_data(
             task, data, tokenizer, model.config.max_sentence_tokens, is_main, shares, arguments.model_name_or_path
@@ -100,7 +104,6 @@ def _prepare(
         frequencies, documents = examples.splits["train"].document_frequencies(model.config.vocab_size)
         overlap.count_documents(torch.from_numpy(frequencies), documents)
     logger.info(truncation_sentence(examples, model.config.max_sentence_tokens))
-    chosen_by = data.splits[data.validation[0]]
     counts = ", ".join(f"{len(split):,} {name}" for name, split in data.splits.items())
     return PreparedRun(
         model=model,
@@ -178,6 +181,8 @@ def make_objective(task: Task, recipe: TrainingRecipe) -> Objective:
     metric_value(metrics_of_some_labels(task), name)
     if not task.is_regression:
         scores = partial(_example_scores, task)
+        if task.class_points is not None and recipe.calibrate:
+            raise ValueError("--calibrate undoes what --learn_points is for: leave one of them out.")
         return Classification(_compute(task), name, recipe.label_smoothing, task.class_points, scores)
     require_no_classes(recipe, "these labels are numbers")
     return Regression(_compute(task), name)

@@ -151,7 +151,7 @@ class Regression:
     @torch.no_grad()
     def start(self, model: nn.Module, is_fresh: bool) -> None:
         """Take center and scale out of the last layer; a fresh one first says the mean label of every example."""
-        last = _last_layer(model)
+        last = last_layer(model)
         if is_fresh:  # the outputs of a drawn one vary as much as the labels, and a short run does not unlearn them
             last.weight.zero_()
             last.bias.zero_()
@@ -162,12 +162,13 @@ class Regression:
     @torch.no_grad()
     def finish(self, model: nn.Module) -> None:
         """Put center and scale into the last layer."""
-        last = _last_layer(model)
+        last = last_layer(model)
         last.weight.mul_(self.scale)
         last.bias.mul_(self.scale).add_(self.center)
 
 
-def _last_layer(model: nn.Module) -> nn.Linear:
+def last_layer(model: nn.Module) -> nn.Linear:
+    """What gives a classifier's logits, or a regression's number."""
     return cast(nn.Linear, cast(nn.Sequential, model.get_submodule("classifier"))[-1])
 
 

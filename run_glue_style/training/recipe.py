@@ -136,6 +136,11 @@ class TrainingRecipe:
         "Learn as if all classes were as frequent in each training file (logit adjustment): where they are not as "
         "frequent in use as there.",
     )
+    calibrate: bool = option(
+        False,
+        "Scale the logits and shift those of each class so that their probabilities fit the validation split (bias-"
+        "corrected temperature scaling), once, at the end: its classes should be as frequent as in use.",
+    )
     average_decay: float = option(0.0, "Evaluate and keep an exponential average of the weights; 0 is off.", RATE)
     batch_norm_batches: int = option(
         0,
@@ -165,7 +170,7 @@ def require_no_classes(recipe: TrainingRecipe, because: str) -> None:
     Raises:
         ValueError: The recipe has one.
     """
-    for name in ("label_smoothing", "balance_classes"):
+    for name in ("label_smoothing", "balance_classes", "calibrate"):
         if getattr(recipe, name):
             raise ValueError(f"--{name} is for classes, and {because}: leave it out.")
 

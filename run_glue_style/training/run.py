@@ -20,6 +20,7 @@ from modeling_dsa.files.replacing import write_json
 from modeling_dsa.hub.publishing import placeholder_id
 
 from .accelerator import make_accelerator
+from .calibration import calibrate
 from .checkpoints import refuse_foreign_checkpoints
 from .engine import Trainer
 from .folder_lock import locked_folder
@@ -184,10 +185,14 @@ def _train_and_evaluate(
     trained_parameters = model.num_parameters(only_trainable=True)  # now that the recipe has frozen its part
     logger.info(f"{prepared.description}; {trained_parameters:,} trained parameters.")
     progress = trainer.train()
+    calibrated: dict[str, Any] = {}
+    if recipe.calibrate:
+        logits, labels = trainer.predict(prepared.evaluated[prepared.validation[0]])
+        calibrated = {"calibration": calibrate(trainer.unwrapped_model(), logits, labels)}
     predicted = {name: trainer.predict(examples) for name, examples in prepared.evaluated.items()}
     metrics = {name: prepared.objective.metrics(*split) for name, split in predicted.items()}
     results = collect_results(
-        prepared.facts, model_arguments, run, identity, progress, metrics, trained_parameters,
+        {**prepared.facts, **calibrated}, model_arguments, run, identity, progress, metrics, trained_parameters,
         time.perf_counter() - started,
     )  # fmt: skip
     trained = trainer.unwrapped_model()

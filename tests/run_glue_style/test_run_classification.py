@@ -80,6 +80,7 @@ def finished(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         "text_column": ["ask", "reply"],
         "validation_split": 40,
         "vectors": folder / "vectors.txt",
+        "calibrate": True,
         "output_dir": output,
     }
     assert run_classification(QUICK | options) == 0
@@ -105,6 +106,20 @@ def test_classes_of_pairs_are_learnt_and_named(finished: Path) -> None:
     assert (model.config.sentences_per_example, model.config.problem_type) == (2, "single_label_classification")
     found = pipeline("text-classification", str(finished))([{"text": "shall we meet", "text_pair": "they said never"}])
     assert found[0]["label"] == "no 🙁"
+
+
+def test_the_figures_are_those_of_the_calibrated_model_that_is_saved(finished: Path, folder: Path) -> None:
+    results = read_results(finished)
+    assert len(results["calibration"]["biases"]) == 3
+    with (folder / "test.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    classify = pipeline("text-classification", str(finished), top_k=None)
+    answers: Any = classify([{"text": row["ask"], "text_pair": row["reply"]} for row in rows])
+    probabilities = [
+        next(one["score"] for one in answer if one["label"] == row["class"])
+        for row, answer in zip(rows, answers, strict=True)
+    ]
+    assert results["metrics"]["test"]["loss"] == pytest.approx(-np.log(probabilities).mean(), rel=1e-3)
 
 
 def test_card_shows_examples_of_the_run_with_real_outputs(finished: Path) -> None:
