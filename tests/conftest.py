@@ -59,24 +59,35 @@ def hub(tmp_path: Path) -> Iterator[LoopbackHub]:
         yield running
 
 
-@pytest.fixture(scope="session")
-def exported(tmp_path_factory: pytest.TempPathFactory) -> Saved:
-    """A classifier of pairs, with its fp32 and int8 ONNX files in the folder.
+def _export_once(factory: pytest.TempPathFactory, name: str, *options: str) -> Saved:
+    """A classifier of pairs, with its fp32 and int8 ONNX files in the folder, as `dsa onnx` writes them.
 
     An export takes seconds: the first worker of pytest-xdist makes it for all, whose folders lie in one.
     """
     from modeling_dsa import DSAForNLI
-    from modeling_dsa.onnx.export import export_onnx
+    from modeling_dsa.cli.main import main
 
-    own = tmp_path_factory.getbasetemp()
-    shared = (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "exported"
+    own = factory.getbasetemp()
+    shared = (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / name
     folder = shared / "nli"
     with FileLock(shared.with_suffix(".lock")):
         if not (folder / "onnx").exists():
             sizes = {"embedding_size": 64, "hidden_size": 16, "first_layer_size": 16, "growth_size": 8}
-            saved = save_system(shared, "nli", **sizes, attention_head_size=24)
-            export_onnx(saved.folder, folder / "onnx", quantize=True)
+            save_system(shared, "nli", **sizes, attention_head_size=24)
+            assert main(["onnx", str(folder), "--int8", *options]) == 0
     return Saved(folder, DSAForNLI.from_pretrained(folder))
+
+
+@pytest.fixture(scope="session")
+def exported(tmp_path_factory: pytest.TempPathFactory) -> Saved:
+    """A classifier of pairs, with its fp32 and int8 ONNX files in the folder."""
+    return _export_once(tmp_path_factory, "exported")
+
+
+@pytest.fixture(scope="session")
+def memory_mapped(tmp_path_factory: pytest.TempPathFactory) -> Saved:
+    """The same classifier, with the tables in files of their own."""
+    return _export_once(tmp_path_factory, "memory_mapped", "--memory_mapped")
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 import copy
 import json
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -156,7 +157,9 @@ def test_every_system(changes: dict[str, Any], per_row: int, tmp_path: Path) -> 
     encoder, pooling = ENCODERS[config.encoder], POOLINGS[config.pooling]
     in_rectangles = encoder.takes_rectangle_packing and pooling.takes_rectangle_packing
     has_attention = in_rectangles and not pooling.attention_is_extra
+    before = copy.deepcopy(model.state_dict())
     (file,) = export_onnx(model, tmp_path)
+    torch.testing.assert_close(model.state_dict(), before, rtol=0, atol=0)
     assert_equal(file, model, ["logits", "pooler_output", *second, *(["attention"] if has_attention else [])])
 
 
@@ -278,28 +281,19 @@ def test_a_tree_is_refused(tmp_path: Path) -> None:
         export_onnx(model_of(pooling="gumbel_tree"), tmp_path)
 
 
-def test_the_command_writes_into_the_folder(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    model = model_of()
-    model.save_pretrained(tmp_path)
-    before = {path.name for path in tmp_path.iterdir()}
-    old = copy.deepcopy(model.state_dict())
-    assert main(["onnx", str(tmp_path), "--int8"]) == 0
-    assert {path.name for path in tmp_path.iterdir()} == before | {"onnx"}
-    assert {path.name for path in (tmp_path / "onnx").iterdir()} == {"model.onnx", "model_quantized.onnx"}
-    assert_equal(tmp_path / "onnx" / "model.onnx", model, PAIR_OUTPUTS)
-    torch.testing.assert_close(model.state_dict(), old, rtol=0, atol=0)
-    assert main(["onnx", str(tmp_path)]) == 2
+def test_what_is_there_is_not_replaced(exported: Saved, caplog: pytest.LogCaptureFixture) -> None:
+    assert main(["onnx", str(exported.folder)]) == 2
     assert "onnx/model.onnx is there already: give --overwrite to replace it." in caplog.text
+
+
+def test_tables_go_to_a_file_of_their_own_and_back(
+    exported: Saved, memory_mapped: Saved, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     caplog.set_level("INFO")
-    assert main(["onnx", str(tmp_path), "--overwrite"]) == 0
-    assert "onnx/model_quantized.onnx, which was of the earlier export." in caplog.text
-
-
-def test_tables_go_to_a_file_of_their_own_and_back(exported: Saved, tmp_path: Path) -> None:
-    folder = tmp_path / "onnx"
+    folder = memory_mapped.folder / "onnx"
     names = ["model.onnx", "model.onnx_data", "model_quantized.onnx", "model_quantized.onnx_data"]
-    files = export_onnx(exported.model, folder, quantize=True, memory_mapped=True)
-    assert files == [folder / name for name in names] == sorted(folder.iterdir())
+    files = sorted(folder.iterdir())
+    assert [path.name for path in files] == names
     assert len({path.stat().st_mode for path in files}) == 1
     for name in names[::2]:
         complete = exported.folder / "onnx" / name
@@ -307,8 +301,10 @@ def test_tables_go_to_a_file_of_their_own_and_back(exported: Saved, tmp_path: Pa
         for batch in batches():
             for found, wanted in zip(run(folder / name, batch).values(), run(complete, batch).values(), strict=True):
                 np.testing.assert_array_equal(found, wanted)
-    export_onnx(exported.model, folder)
-    assert [path.name for path in folder.iterdir()] == ["model.onnx"]
+    again = shutil.copytree(memory_mapped.folder, tmp_path / "again")
+    assert main(["onnx", str(again), "--overwrite"]) == 0
+    assert "onnx/model_quantized.onnx, which was of the earlier export." in caplog.text
+    assert [path.name for path in (again / "onnx").iterdir()] == ["model.onnx"]
 
 
 @pytest.mark.parametrize("missing", ["onnx", "onnxruntime"])

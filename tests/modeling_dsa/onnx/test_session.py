@@ -39,13 +39,16 @@ def test_vectors_are_those_of_the_model(exported: Saved, threads: int | None) ->
     assert model.encode([]).shape == (0, expected.shape[1])
 
 
-def test_a_model_of_the_hub_comes_with_its_tables(exported: Saved, tmp_path: Path, hub: LoopbackHub) -> None:
-    folder = Path(shutil.copytree(exported.folder, tmp_path / "mine"))
+def test_a_model_of_the_hub_comes_with_its_tables(
+    exported: Saved, memory_mapped: Saved, tmp_path: Path, hub: LoopbackHub
+) -> None:
+    folders = {name: tmp_path / name for name in ("complete", "mapped")}
+    shutil.copytree(exported.folder, folders["complete"])
+    shutil.copytree(memory_mapped.folder, folders["mapped"])
     hub.add_user("ada", "hf_ada")
     with hub.connected("hf_ada"):
-        assert main(["push", str(folder), "ada/complete"]) == 0
-        export_onnx(folder, folder / "onnx", memory_mapped=True)
-        assert main(["push", str(folder), "ada/mapped"]) == 0
+        for name, folder in folders.items():
+            assert main(["push", str(folder), f"ada/{name}"]) == 0
     code = (
         "import json; from modeling_dsa.onnx.session import OnnxModel\n"
         "models = [OnnxModel.from_pretrained(f'ada/{name}') for name in ('complete', 'mapped')]\n"
