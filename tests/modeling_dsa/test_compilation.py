@@ -214,6 +214,7 @@ def test_a_system_learns_with_dropout_when_compiled(changes: dict[str, Any]) -> 
     assert sum(losses[-10:]) < 0.9 * sum(losses[:10])
 
 
+@pytest.mark.slow
 def test_dropout_of_a_compiled_model_has_its_rate() -> None:
     """An example of many equal tokens without an encoder: how many of them are dropped shows in the hidden states."""
     model = model_of({"encoder": "none", "embedding_dropout": 0.25}, pairs=False).train()
@@ -265,6 +266,7 @@ def saved_and_loaded(program: ExportedProgram) -> ExportedProgram:
     return torch.export.load(buffer)
 
 
+@pytest.mark.slow
 def test_an_exported_model_is_the_same_at_other_shapes() -> None:
     model = model_of(COMPILED["variational"])
     first, *others = batches()
@@ -288,6 +290,7 @@ def test_every_exported_system_is_the_same_at_other_shapes(system: str) -> None:
     check_program(saved_and_loaded(program), model, given)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:The tensor attributes:UserWarning")  # torch's, on its own LSTM
 def test_an_lstm_is_exported_for_one_number_of_tokens() -> None:
     model = model_of(RECURRENT)

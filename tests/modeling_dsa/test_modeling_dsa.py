@@ -252,6 +252,7 @@ def test_a_sentence_has_one_vector_alone_in_any_batch_and_in_either_slot(
                 torch.testing.assert_close(vectors[row], alone, rtol=0, atol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pooling", POOLINGS)
 def test_a_sentence_has_one_vector_in_float32_at_the_papers_size(pooling: str) -> None:
     """Within 1e-6, where a small model's few channels would blow up the rounding of a short vector."""

@@ -69,6 +69,7 @@ def outcome(**fields: Any) -> list[Tensor]:
         return [*losses, torch.cat(gradients), model.eval()(ids, attention_mask=mask).logits]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "name"), [("encoder", name) for name in ENCODERS] + [("pooling", name) for name in POOLINGS]
 )

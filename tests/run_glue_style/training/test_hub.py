@@ -263,6 +263,7 @@ def test_who_works_offline_is_told_before_the_training(monkeypatch: pytest.Monke
         HubRun(RunArguments(push_to_hub=True, hub_model_id="ada/mine"))
 
 
+@pytest.mark.slow
 def test_a_stopped_run_goes_on_and_is_pushed_once(hub: LoopbackHub, data: dict[str, Any], tmp_path: Path) -> None:
     hub.add_user("ada", TOKEN)
     process = run_nli(hub, tmp_path, data, hub_model_id="ada/mine", num_train_epochs=60)
