@@ -28,9 +28,9 @@ from lib.records import Column, Record, Table, describe_machine, keep, write_rec
 from lib.shipped import REPOSITORY, SHIPPED_ENCODERS, draw_sentences
 
 from modeling_dsa.batching_dsa import TextBatches
+from modeling_dsa.command.command_line import whole_number
 from modeling_dsa.encoding.caching_tokenizer import text_tokenizer
 from modeling_dsa.encoding.encoder import SentenceEncoder
-from modeling_dsa.files.command_line import whole_number
 from modeling_dsa.vectors_dsa import batch_vectors
 
 MINILM = "all-MiniLM-L6-v2"

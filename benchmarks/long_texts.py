@@ -35,7 +35,7 @@ from matplotlib.figure import Figure
 from tqdm.auto import tqdm
 
 from modeling_dsa import DSAConfig, DSAModel
-from modeling_dsa.files.command_line import positive_number, whole_number
+from modeling_dsa.command.command_line import positive_number, whole_number
 from modeling_dsa.shipped.settings import setting_folder
 
 SETTINGS = {

@@ -28,8 +28,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.class_weight import compute_sample_weight
 from tqdm.auto import tqdm
 
+from modeling_dsa.command.command_line import whole_number
 from modeling_dsa.encoding.encoder import SentenceEncoder
-from modeling_dsa.files.command_line import whole_number
 from run_glue_style.sample import SAMPLE_VECTORS
 
 HIDDEN = 512

@@ -23,7 +23,7 @@ from lib.options import make_parser, parse, recorded_options
 from lib.records import Column, Record, Table, describe_machine, keep
 from tqdm.auto import tqdm
 
-from modeling_dsa.files.command_line import whole_number
+from modeling_dsa.command.command_line import whole_number
 from modeling_dsa.text.word_vectors import WordVectors, read_vectors
 
 Reader = Callable[[Path, set[str] | None], WordVectors]

@@ -19,10 +19,10 @@ from lib.records import Column, Record, Table, describe_machine, keep
 from lib.shipped import REPOSITORY
 from sklearn.preprocessing import normalize
 
+from modeling_dsa.command.command_line import whole_number
 from modeling_dsa.encoding.encoder import SentenceEncoder
 from modeling_dsa.encoding.sources import open_sentences
 from modeling_dsa.encoding.teacher import load_teacher
-from modeling_dsa.files.command_line import whole_number
 from run_glue_style.distillation.teacher_vectors import open_vectors
 
 TABLE = Table(

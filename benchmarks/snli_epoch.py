@@ -38,7 +38,7 @@ from torch import Tensor, nn
 from tqdm.auto import tqdm
 
 from modeling_dsa import DSAConfig, DSAForNLI
-from modeling_dsa.files.command_line import whole_number
+from modeling_dsa.command.command_line import whole_number
 
 PRODUCTS = 10
 FIGURES = (

@@ -39,7 +39,7 @@ from lib.stance_pairs import EMBEDDING_SIZE, QUICK, WAYS, Pairs, Pass, Size, syn
 from torch import Tensor, nn
 
 from modeling_dsa import DSAConfig, DSAForSequenceClassification
-from modeling_dsa.files.command_line import whole_number
+from modeling_dsa.command.command_line import whole_number
 from modeling_dsa.shipped.settings import setting_folder
 from modeling_dsa.text.building import build_model
 from run_glue_style.run_stance import DataArguments, make_task

@@ -25,8 +25,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 
 from modeling_dsa import DSAConfig, DSAForNLI
-from modeling_dsa.files.command_line import whole_number
-from modeling_dsa.files.messages import suggestion
+from modeling_dsa.command.command_line import whole_number
+from modeling_dsa.command.messages import suggestion
 from modeling_dsa.files.pictures import look, scale_by_logarithm
 from modeling_dsa.shipped.settings import setting_folder
 from run_glue_style.reporting.published import PublishedTable, read_published

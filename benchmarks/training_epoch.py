@@ -33,7 +33,7 @@ from matplotlib.figure import Figure
 from torch import nn
 
 from modeling_dsa import DSAConfig, DSAForNLI
-from modeling_dsa.files.command_line import whole_number
+from modeling_dsa.command.command_line import whole_number
 from modeling_dsa.files.pictures import GREEN, VERMILION
 
 OURS = "single DSA"

@@ -29,7 +29,7 @@ from lib.records import Column, Record, Table, describe_machine, keep
 from lib.shipped import draw_pairs
 
 from modeling_dsa import DSAConfig, DSAForNLI
-from modeling_dsa.files.command_line import whole_number
+from modeling_dsa.command.command_line import whole_number
 from run_glue_style.training.half_precision import computes_in_bf16
 
 PRODUCT_SIZE = (4096, 300, 600)

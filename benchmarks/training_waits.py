@@ -31,7 +31,7 @@ from torch.profiler import ProfilerActivity, profile
 
 from modeling_dsa import DSAConfig, DSAForNLI
 from modeling_dsa.batching_dsa import token_ids
-from modeling_dsa.files.command_line import whole_number
+from modeling_dsa.command.command_line import whole_number
 from modeling_dsa.shipped.settings import setting_folder
 from modeling_dsa.text.tokenization import WordTokenizer
 from run_glue_style.training.accelerator import make_accelerator

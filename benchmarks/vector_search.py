@@ -19,9 +19,9 @@ from lib.shipped import REPOSITORY, draw_sentences
 from sklearn.preprocessing import normalize
 
 from modeling_dsa.batching_dsa import VectorType
+from modeling_dsa.command.command_line import whole_number
 from modeling_dsa.encoding.encoder import SentenceEncoder
 from modeling_dsa.encoding.sources import open_sentences
-from modeling_dsa.files.command_line import whole_number
 
 DTYPES: tuple[VectorType, ...] = ("float32", "int8")
 SHARES = (1, 3 / 4, 1 / 2, 1 / 3, 1 / 4, 1 / 6)  # of a vector's numbers

@@ -32,12 +32,12 @@ from matplotlib.figure import Figure  # noqa: E402
 from widget_page import build_widget, served  # noqa: E402
 
 from modeling_dsa.cli.main import main as dsa  # noqa: E402
+from modeling_dsa.command.command_line import make_parser  # noqa: E402
+from modeling_dsa.command.exit_codes import exit_code_of  # noqa: E402
 from modeling_dsa.evaluation import report as evaluation  # noqa: E402
 from modeling_dsa.explanation import faithfulness_report as faithfulness  # noqa: E402
 from modeling_dsa.explanation.drawing import draw_attention, drawn_sentences  # noqa: E402
 from modeling_dsa.explanation.explain import explain  # noqa: E402
-from modeling_dsa.files.command_line import make_parser  # noqa: E402
-from modeling_dsa.files.exit_codes import exit_code_of  # noqa: E402
 from modeling_dsa.files.loading import load_model_and_tokenizer  # noqa: E402
 from modeling_dsa.files.replacing import replaced_file  # noqa: E402
 from modeling_dsa.hub.static_space import write_static_space  # noqa: E402

@@ -17,7 +17,7 @@ from pathlib import Path
 if not __package__:  # started by its path: Python searches this folder, and not the repository's root
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 
-from modeling_dsa.files.command_line import make_parser, whole_number
+from modeling_dsa.command.command_line import make_parser, whole_number
 from run_glue_style.reporting.grid.definition import LEFT_OUT
 from run_glue_style.reporting.paper_comparison import Comparison, read_epochs
 from run_glue_style.reporting.published import PublishedTable, read_published

@@ -19,7 +19,7 @@ from pathlib import Path
 if not __package__:  # started by its path: Python searches this folder, and not the repository's root
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 
-from modeling_dsa.files.command_line import make_parser
+from modeling_dsa.command.command_line import make_parser
 from modeling_dsa.shipped.settings import grid_path
 from run_glue_style.reporting.grid.definition import LEFT_OUT, read_grid
 from run_glue_style.reporting.grid.table import GridTable

@@ -6,8 +6,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from modeling_dsa.files import command_line
-from modeling_dsa.files.command_line import whole_number
+from modeling_dsa.command import command_line
+from modeling_dsa.command.command_line import whole_number
 
 
 def make_parser(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import torch
 
-from modeling_dsa.files.environment import environment
+from modeling_dsa.command.environment import environment
 from modeling_dsa.files.markdown import markdown_table
 from modeling_dsa.files.replacing import replaced_file, write_json
 

@@ -5,7 +5,7 @@ import functools
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 
-from modeling_dsa.files.command_line import whole_number
+from modeling_dsa.command.command_line import whole_number
 
 from .measuring import alternate
 from .options import parse, reports_mistakes

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from modeling_dsa.batching_dsa import BATCH_SIZE, DTYPES
+from modeling_dsa.command.command_line import whole_number
+from modeling_dsa.command.launchers import Process
 from modeling_dsa.encoding.vector_files import SHARD_SIZE
-from modeling_dsa.files.command_line import whole_number
-from modeling_dsa.files.launchers import Process
 from modeling_dsa.files.lines import STANDARD_INPUT
 from modeling_dsa.files.remote_paths import AnyPath, check_writable, parse_path
 from modeling_dsa.shipped.models import model_source

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from modeling_dsa.files.optional_packages import optional_packages
+from modeling_dsa.command.optional_packages import optional_packages
+from modeling_dsa.command.standard_output import standard_output
 from modeling_dsa.files.replacing import refuse_file, refuse_input, replaced_file, write_json
 from modeling_dsa.files.shown_paths import command_without_folders, without_folders
-from modeling_dsa.files.standard_output import standard_output
 from modeling_dsa.shipped.models import model_source
 
 if TYPE_CHECKING:
@@ -105,8 +105,8 @@ def run(arguments: argparse.Namespace) -> int:
             )
     with optional_packages("Evaluation", "evaluation", "matplotlib", "scipy", "sklearn"):
         from modeling_dsa.evaluation import card, models, probes, report, similarity
+    from modeling_dsa.command.environment import environment
     from modeling_dsa.files.card_sections import CARD, read_card, save_changed_card
-    from modeling_dsa.files.environment import environment
     from modeling_dsa.files.hashing import file_hash, model_file_hashes, require_hash, require_model
 
     folder: Path = arguments.output

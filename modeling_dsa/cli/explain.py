@@ -8,12 +8,12 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from modeling_dsa.files.command_line import whole_number
+from modeling_dsa.command.command_line import whole_number
+from modeling_dsa.command.optional_packages import optional_packages
+from modeling_dsa.command.standard_output import standard_output
 from modeling_dsa.files.model_folder import read_config
-from modeling_dsa.files.optional_packages import optional_packages
 from modeling_dsa.files.replacing import refuse_file, refuse_input, replaced_file, write_json
 from modeling_dsa.files.shown_paths import command_without_folders, last_part, without_folders
-from modeling_dsa.files.standard_output import standard_output
 from modeling_dsa.shipped.models import model_source
 
 if TYPE_CHECKING:
@@ -155,8 +155,8 @@ def _measure_faithfulness(arguments: argparse.Namespace) -> int:
         from modeling_dsa.explanation import faithfulness_report
         from modeling_dsa.explanation.faithfulness import check_model, faithfulness
         from modeling_dsa.explanation.faithfulness_summary import summarize
+    from modeling_dsa.command.environment import environment
     from modeling_dsa.files.card_sections import CARD, read_card, save_changed_card
-    from modeling_dsa.files.environment import environment
     from modeling_dsa.files.hashing import describe_files, model_file_hashes, require_hash, require_model
     from modeling_dsa.files.loading import load_model_and_tokenizer
     from modeling_dsa.modeling_dsa import DSAForSequenceClassification

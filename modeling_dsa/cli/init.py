@@ -7,10 +7,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from modeling_dsa.files.command_line import positive_number, whole_number
+from modeling_dsa.command.command_line import positive_number, whole_number
 from modeling_dsa.files.loading import load_config
-from modeling_dsa.files.model_files import replaced_model
 from modeling_dsa.files.model_folder import holds_model
+from modeling_dsa.files.model_replacing import replaced_model
 from modeling_dsa.files.replacing import refuse_file
 from modeling_dsa.files.text_files import read_texts
 from modeling_dsa.shipped.nli import NLI_CLASS_NAMES

@@ -9,10 +9,10 @@ from functools import partial
 from importlib.metadata import entry_points, version
 from typing import Any, NoReturn
 
-from modeling_dsa.files.command_line import Parser, unknown_option
-from modeling_dsa.files.exit_codes import exit_code_of
-from modeling_dsa.files.messages import one_line
-from modeling_dsa.files.standard_output import check_standard_output
+from modeling_dsa.command.command_line import Parser, unknown_option
+from modeling_dsa.command.exit_codes import exit_code_of
+from modeling_dsa.command.messages import one_line
+from modeling_dsa.command.standard_output import check_standard_output
 
 from . import encode, evaluate, explain, init, onnx, predict, push, widget
 

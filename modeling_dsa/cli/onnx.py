@@ -5,8 +5,8 @@ import logging
 from pathlib import Path
 from typing import Any
 
+from modeling_dsa.command.optional_packages import optional_packages
 from modeling_dsa.files.loading import load_model
-from modeling_dsa.files.optional_packages import optional_packages
 
 logger = logging.getLogger(__name__)
 

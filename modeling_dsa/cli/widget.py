@@ -6,7 +6,7 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-from modeling_dsa.files.optional_packages import optional_packages
+from modeling_dsa.command.optional_packages import optional_packages
 
 logger = logging.getLogger(__name__)
 

@@ -15,7 +15,7 @@ from typing import Any
 from tqdm.auto import tqdm
 
 from modeling_dsa.batching_dsa import BATCH_SIZE, VectorType
-from modeling_dsa.files.launchers import Process
+from modeling_dsa.command.launchers import Process
 from modeling_dsa.files.lines import STANDARD_INPUT
 from modeling_dsa.files.model_folder import holds_model
 from modeling_dsa.files.remote_paths import AnyPath

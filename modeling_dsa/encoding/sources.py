@@ -9,12 +9,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from modeling_dsa.command.messages import cause_of, it_has
+from modeling_dsa.command.optional_packages import optional_packages
 from modeling_dsa.files.columns import find_text_columns
 from modeling_dsa.files.data_set_folders import table_options
 from modeling_dsa.files.hashing import file_hash, require_hash
 from modeling_dsa.files.lines import DASH, STANDARD_INPUT, read_lines, read_standard_input
-from modeling_dsa.files.messages import cause_of, it_has
-from modeling_dsa.files.optional_packages import optional_packages
 from modeling_dsa.files.parquet_rows import open_parquet
 from modeling_dsa.files.remote_paths import AnyPath, parse_path
 from modeling_dsa.files.rows import require_column

@@ -5,8 +5,8 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from modeling_dsa.files.messages import cause_of
-from modeling_dsa.files.optional_packages import optional_packages
+from modeling_dsa.command.messages import cause_of
+from modeling_dsa.command.optional_packages import optional_packages
 
 from .model_hash import hash_state
 

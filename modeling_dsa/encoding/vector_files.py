@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.lib import format as npy
 
-from modeling_dsa.files.optional_packages import optional_packages
+from modeling_dsa.command.optional_packages import optional_packages
 from modeling_dsa.files.remote_paths import AnyPath
 from modeling_dsa.files.replacing import replaced_file
 

@@ -7,8 +7,8 @@ from typing import Any, Literal
 
 from matplotlib.figure import Figure
 
+from modeling_dsa.command.messages import one_line
 from modeling_dsa.files.markdown import markdown_table
-from modeling_dsa.files.messages import one_line
 from modeling_dsa.files.pictures import look, save_with_fonts, wrapped
 from modeling_dsa.files.shown_paths import last_part
 

@@ -8,8 +8,8 @@ from rich.console import RenderableType
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from modeling_dsa.batching_dsa import replace_surrogates
+from modeling_dsa.command.optional_packages import optional_packages
 from modeling_dsa.files.loading import load_model_and_tokenizer
-from modeling_dsa.files.optional_packages import optional_packages
 from modeling_dsa.files.replacing import replaced_file
 from modeling_dsa.files.shown_paths import last_part, without_folders
 from modeling_dsa.modeling_dsa import DSAForSequenceClassification

@@ -6,7 +6,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
-from modeling_dsa.files.optional_packages import optional_packages
+from modeling_dsa.command.optional_packages import optional_packages
 
 Tagger: TypeAlias = Callable[[Sequence[str]], list[str]]
 

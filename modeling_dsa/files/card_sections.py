@@ -8,7 +8,8 @@ import yaml
 from huggingface_hub import ModelCard, ModelCardData
 from huggingface_hub.repocard import REGEX_YAML_BLOCK
 
-from .messages import cause_of
+from modeling_dsa.command.messages import cause_of
+
 from .replacing import replaced_file
 
 CARD = "README.md"

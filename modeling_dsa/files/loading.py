@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from modeling_dsa.batching_dsa import check_token_ids
+from modeling_dsa.command.messages import cause_of
 
-from .messages import cause_of
 from .model_folder import find_file, read_config
 from .tokenizer_patterns import refuse_unknown_patterns
 

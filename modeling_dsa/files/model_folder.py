@@ -6,7 +6,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, cast
 
-from .messages import cause_of
+from modeling_dsa.command.messages import cause_of
 
 CONFIG = "config.json"
 MODEL_TYPE = "dsa"

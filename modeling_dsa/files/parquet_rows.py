@@ -4,7 +4,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from .optional_packages import optional_packages
+from modeling_dsa.command.optional_packages import optional_packages
+
 from .remote_paths import AnyPath
 from .rows import Rows, wanted_columns
 from .unpacking import check_unpacked, open_unpacked

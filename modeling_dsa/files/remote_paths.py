@@ -4,7 +4,7 @@ import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, Union
 
-from .messages import one_line
+from modeling_dsa.command.messages import one_line
 
 if TYPE_CHECKING:
     from upath import UPath

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from .messages import it_has
+from modeling_dsa.command.messages import it_has
 
 Row: TypeAlias = Mapping[str, Any]
 Rows: TypeAlias = Iterator[tuple[str, Row]]  # where each row is, such as "a.csv, line 7", and its values by column

@@ -3,9 +3,10 @@
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from modeling_dsa.command.messages import listed
+
 from .json_rows import json_file_rows, json_line_rows
 from .lines import read_lines
-from .messages import listed
 from .parquet_rows import parquet_rows
 from .remote_paths import AnyPath
 from .rows import Rows

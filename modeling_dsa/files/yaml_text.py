@@ -5,7 +5,7 @@ from typing import NoReturn
 
 import yaml
 
-from .messages import one_line
+from modeling_dsa.command.messages import one_line
 
 _MOST_BRACKETS = 500
 

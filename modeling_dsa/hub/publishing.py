@@ -23,10 +23,10 @@ from huggingface_hub.utils import (  # type: ignore[attr-defined]  # public, but
     validate_repo_id,
 )
 
+from modeling_dsa.command.messages import one_line
 from modeling_dsa.files.card_sections import CARD
-from modeling_dsa.files.messages import one_line
-from modeling_dsa.files.model_files import belongs_to_model
 from modeling_dsa.files.model_folder import read_config
+from modeling_dsa.files.model_replacing import belongs_to_model
 
 logger = logging.getLogger(__name__)
 

@@ -26,9 +26,9 @@ from modeling_dsa.batching_dsa import (
     compute_in_batches,
     encode_sentences,
 )
+from modeling_dsa.command.messages import one_line
 from modeling_dsa.encoding.caching_tokenizer import text_tokenizer
 from modeling_dsa.encoding.sentence_transformers_files import warn_of_other_vectors
-from modeling_dsa.files.messages import one_line
 from modeling_dsa.files.model_folder import CONFIG, read_config
 from modeling_dsa.files.tokenizer_patterns import refuse_unknown_patterns
 from modeling_dsa.prediction.logits import logits_to_scores

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from modeling_dsa.files.messages import suggestion
+from modeling_dsa.command.messages import suggestion
 from modeling_dsa.files.yaml_text import YamlText, is_null
 
 from .files import CONFIGURATION

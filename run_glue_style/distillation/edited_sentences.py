@@ -20,10 +20,10 @@ from pathlib import Path
 
 from tqdm.auto import tqdm
 
+from modeling_dsa.command.command_line import make_parser, whole_number
+from modeling_dsa.command.exit_codes import exit_code_of
 from modeling_dsa.encoding.encoder import SentenceEncoder
 from modeling_dsa.encoding.sources import open_sentences
-from modeling_dsa.files.command_line import make_parser, whole_number
-from modeling_dsa.files.exit_codes import exit_code_of
 from modeling_dsa.files.replacing import replaced_file
 
 from .near_words import FEWEST_OCCURRENCES, near_words

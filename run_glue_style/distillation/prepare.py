@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from modeling_dsa.batching_dsa import token_ids
+from modeling_dsa.command.launchers import Process
 from modeling_dsa.encoding.sources import open_sentences
 from modeling_dsa.encoding.teacher import load_teacher, teacher_caches, teacher_width
 from modeling_dsa.encoding.teacher_words import TEACHER
 from modeling_dsa.evaluation.similarity import SimilarityPairs, read_named_similarity
 from modeling_dsa.files.hashing import describe_files
-from modeling_dsa.files.launchers import Process
 from run_glue_style.training.closing_words import told_place
 from run_glue_style.training.model import check_vocabulary, vocabulary_facts
 from run_glue_style.training.recipe import ModelArguments, RunArguments

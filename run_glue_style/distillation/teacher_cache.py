@@ -22,9 +22,9 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from tqdm.auto import tqdm
 
+from modeling_dsa.command.launchers import Process
 from modeling_dsa.encoding.teacher import teacher_sha256
 from modeling_dsa.encoding.vector_files import write_npy
-from modeling_dsa.files.launchers import Process
 from modeling_dsa.files.replacing import replaced_file, write_json
 from run_glue_style.training.half_precision import computes_in_bf16
 from run_glue_style.training.interruption import handled_stops

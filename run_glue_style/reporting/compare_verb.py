@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from modeling_dsa.batching_dsa import replace_surrogates
-from modeling_dsa.files.optional_packages import optional_packages
+from modeling_dsa.command.optional_packages import optional_packages
+from modeling_dsa.command.standard_output import standard_output
 from modeling_dsa.files.replacing import filled_folder, refuse_file, refuse_input
-from modeling_dsa.files.standard_output import standard_output
 
 if TYPE_CHECKING:
     from .run_comparison import ComparedRow, Differing

@@ -17,8 +17,8 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from modeling_dsa.files.command_line import make_parser
-from modeling_dsa.files.exit_codes import exit_code_of
+from modeling_dsa.command.command_line import make_parser
+from modeling_dsa.command.exit_codes import exit_code_of
 from modeling_dsa.files.pictures import look, save_png_and_svg, scale_by_logarithm, wrapped
 from modeling_dsa.files.replacing import filled_folder
 from run_glue_style.training.results import read_metric

@@ -12,11 +12,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from modeling_dsa.files.command_line import make_parser
-from modeling_dsa.files.exit_codes import exit_code_of
+from modeling_dsa.command.command_line import make_parser
+from modeling_dsa.command.exit_codes import exit_code_of
+from modeling_dsa.command.messages import suggestion
+from modeling_dsa.command.standard_output import standard_output
 from modeling_dsa.files.markdown import markdown_table
-from modeling_dsa.files.messages import suggestion
-from modeling_dsa.files.standard_output import standard_output
 from run_glue_style.training.results import read_metric
 
 from .grid.differences import OTHER_EXAMPLES, Measured, compare, difference_cells

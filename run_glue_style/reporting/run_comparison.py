@@ -13,7 +13,7 @@ from modeling_dsa.batching_dsa import Text
 from modeling_dsa.evaluation.classification import read_classified
 from modeling_dsa.evaluation.models import Classifier, open_model
 from modeling_dsa.files.markdown import markdown_table
-from modeling_dsa.files.model_files import EXAMPLE_SCORES, RESULTS
+from modeling_dsa.files.model_replacing import EXAMPLE_SCORES, RESULTS
 from modeling_dsa.files.pictures import legend_columns, look, wrapped
 from run_glue_style.training.objective import PREDICTION
 from run_glue_style.training.results import differing, read_example_scores, read_metric, read_run

@@ -14,11 +14,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from modeling_dsa.files.command_line import make_parser
-from modeling_dsa.files.exit_codes import exit_code_of
-from modeling_dsa.files.messages import one_line
+from modeling_dsa.command.command_line import make_parser
+from modeling_dsa.command.exit_codes import exit_code_of
+from modeling_dsa.command.messages import one_line
+from modeling_dsa.command.standard_output import standard_output
 from modeling_dsa.files.replacing import filled_folder, replaced_file, write_json
-from modeling_dsa.files.standard_output import standard_output
 
 from .entropy_table import entropy_table, write_entropy
 from .grid.table import read_grid_table

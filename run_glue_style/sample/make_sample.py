@@ -14,8 +14,8 @@ from pathlib import Path
 import pyarrow.parquet as pq
 from datasets import DatasetDict
 
-from modeling_dsa.files.command_line import make_parser
-from modeling_dsa.files.exit_codes import exit_code_of
+from modeling_dsa.command.command_line import make_parser
+from modeling_dsa.command.exit_codes import exit_code_of
 from modeling_dsa.text.tokenization import count_words
 from run_glue_style.tasks.labelled_examples import load_files
 from run_glue_style.tasks.nli import NLI

@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from transformers import PreTrainedTokenizerBase
 
 from modeling_dsa import DSAConfig, DSAModel
-from modeling_dsa.files.command_line import make_parser, positive_number, whole_number
-from modeling_dsa.files.environment import environment
+from modeling_dsa.command.command_line import make_parser, positive_number, whole_number
+from modeling_dsa.command.environment import environment
 from modeling_dsa.files.shown_paths import without_folders
 from modeling_dsa.poolings_dsa import POOLINGS
 from modeling_dsa.shipped.settings import setting_folder

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from modeling_dsa.files.exit_codes import exit_code_of
-from modeling_dsa.files.standard_output import check_standard_output, standard_output
+from modeling_dsa.command.exit_codes import exit_code_of
+from modeling_dsa.command.standard_output import check_standard_output, standard_output
 from run_glue_style.training.arguments import given_options
 
 logger = logging.getLogger(__name__)

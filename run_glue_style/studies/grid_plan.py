@@ -8,7 +8,7 @@ from collections.abc import Sequence, Set
 from pathlib import Path
 from typing import Any
 
-from modeling_dsa.files.messages import suggestion
+from modeling_dsa.command.messages import suggestion
 from run_glue_style.reporting.grid.definition import BASE, Grid, Row
 from run_glue_style.tasks.validation_split import is_validation
 from run_glue_style.training.arguments import given_options

@@ -21,8 +21,8 @@ from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 
 from modeling_dsa import DSAModel
-from modeling_dsa.files.command_line import make_parser
-from modeling_dsa.files.environment import environment
+from modeling_dsa.command.command_line import make_parser
+from modeling_dsa.command.environment import environment
 from modeling_dsa.files.shown_paths import without_folders
 from run_glue_style.reporting.grid.definition import BASE
 from run_glue_style.reporting.overlap_table import overlap_table, write_overlap

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from modeling_dsa import DSAConfig
-from modeling_dsa.files.model_files import EXAMPLE_SCORES, RESULTS
+from modeling_dsa.files.model_replacing import EXAMPLE_SCORES, RESULTS
 from modeling_dsa.files.replacing import json_text, replaced_file, write_json
 from run_glue_style.training.arguments import option_values, without_options
 from run_glue_style.training.results import read_run

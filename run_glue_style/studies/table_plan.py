@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from modeling_dsa.files.messages import suggestion
+from modeling_dsa.command.messages import suggestion
 from run_glue_style.reporting.published import PublishedTable
 from run_glue_style.training.arguments import given_options
 

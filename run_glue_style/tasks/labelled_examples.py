@@ -12,9 +12,9 @@ from typing import TypeAlias
 from datasets import ClassLabel, Dataset, DatasetDict, Features, Value, load_dataset
 from datasets.exceptions import DatasetGenerationError
 
+from modeling_dsa.command.messages import listed
 from modeling_dsa.files.data_set_folders import table_options
 from modeling_dsa.files.hashing import file_hash, require_hash
-from modeling_dsa.files.messages import listed
 from modeling_dsa.files.parquet_rows import open_parquet
 from modeling_dsa.files.rows import Row, Rows
 from modeling_dsa.files.tables import Table, file_table, name_classes, with_class_names

@@ -12,7 +12,7 @@ import numpy as np
 from accelerate import Accelerator
 from accelerate.utils import DataLoaderConfiguration, DistributedType
 
-from modeling_dsa.files.launchers import started_processes
+from modeling_dsa.command.launchers import started_processes
 
 from .half_precision import computes_in_bf16
 from .recipe import RunArguments

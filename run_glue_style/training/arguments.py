@@ -14,8 +14,8 @@ from typing import Any, Literal, NoReturn, cast, get_args, get_type_hints
 from transformers import HfArgumentParser
 
 from modeling_dsa import DSAConfig
+from modeling_dsa.command.command_line import refuse_mistyped, repeated_option, unknown_option
 from modeling_dsa.encoders_dsa import ENCODERS
-from modeling_dsa.files.command_line import refuse_mistyped, repeated_option, unknown_option
 from modeling_dsa.files.model_folder import read_config
 from modeling_dsa.options_dsa import option, option_help
 from modeling_dsa.poolings_dsa import POOLINGS

@@ -15,8 +15,8 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from modeling_dsa.command.messages import one_line
 from modeling_dsa.files.hashing import file_hash
-from modeling_dsa.files.messages import one_line
 from modeling_dsa.files.replacing import replaced_file, write_json
 
 from .manifest import find_damage, write_manifest

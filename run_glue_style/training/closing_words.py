@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from modeling_dsa.files.card_sections import CARD
-from modeling_dsa.files.model_files import RESULTS
+from modeling_dsa.files.model_replacing import RESULTS
 from run_glue_style.tasks.task import Task
 
 from .objective import Metrics

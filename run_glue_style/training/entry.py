@@ -10,8 +10,8 @@ from typing import Any
 from datasets import disable_progress_bars
 from datasets.exceptions import DatasetGenerationError
 
-from modeling_dsa.files.exit_codes import exit_code_of
-from modeling_dsa.files.messages import one_line
+from modeling_dsa.command.exit_codes import exit_code_of
+from modeling_dsa.command.messages import one_line
 from modeling_dsa.hub.publishing import NotPushedError
 from run_glue_style.tasks.task import Task
 

@@ -9,7 +9,7 @@ from huggingface_hub import CommitInfo, HfApi
 from huggingface_hub.errors import HfHubHTTPError, HTTPError, OfflineModeIsEnabled  # type: ignore[attr-defined]  # see modeling_dsa.hub.publishing
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from modeling_dsa.files.messages import one_line
+from modeling_dsa.command.messages import one_line
 from modeling_dsa.hub.publishing import NotPushedError, hub_error_sentence, open_repository, push_folder
 
 from .engine import Trainer

@@ -15,7 +15,7 @@ from zipfile import BadZipFile
 import numpy as np
 from numpy.typing import NDArray
 
-from modeling_dsa.files.messages import one_line
+from modeling_dsa.command.messages import one_line
 from modeling_dsa.files.unpacking import GzipReader
 
 from .recipe import TrainingRecipe

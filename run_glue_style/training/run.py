@@ -15,7 +15,7 @@ from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from transformers.utils import logging as transformers_logging
 
-from modeling_dsa.files.model_files import EXAMPLE_SCORES, RESULTS, replaced_model
+from modeling_dsa.files.model_replacing import EXAMPLE_SCORES, RESULTS, replaced_model
 from modeling_dsa.files.replacing import write_json
 from modeling_dsa.hub.publishing import placeholder_id
 

@@ -12,7 +12,7 @@ from safetensors.torch import save
 from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from modeling_dsa.files.environment import environment
+from modeling_dsa.command.environment import environment
 from modeling_dsa.files.hashing import tokenizer_hash, weight_file_hashes
 
 from .objective import Metrics

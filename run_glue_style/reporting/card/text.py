@@ -3,7 +3,7 @@
 import json
 import re
 
-from modeling_dsa.files.messages import one_line
+from modeling_dsa.command.messages import one_line
 
 
 def percent(share: float) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from modeling_dsa.files.messages import suggestion
+from modeling_dsa.command.messages import suggestion
 from modeling_dsa.files.yaml_text import YamlText
 
 Options = dict[str, str | list[str]]

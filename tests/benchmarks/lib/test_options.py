@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 from lib.options import make_parser, parse, recorded_options, reports_mistakes
 
-from modeling_dsa.files.command_line import whole_number
+from modeling_dsa.command.command_line import whole_number
 
 
 @pytest.fixture

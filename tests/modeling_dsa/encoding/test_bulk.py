@@ -17,12 +17,12 @@ import torch
 from small_encoders import many_sentences, small_encoder
 
 from modeling_dsa.batching_dsa import Vectors, VectorType
+from modeling_dsa.command.launchers import Process
 from modeling_dsa.encoding import windows
 from modeling_dsa.encoding.bulk import BulkOptions, check_output, encode_bulk
 from modeling_dsa.encoding.encoder import SentenceEncoder
 from modeling_dsa.encoding.manifest import MANIFEST
 from modeling_dsa.encoding.sources import SentenceSource, open_sentences
-from modeling_dsa.files.launchers import Process
 
 SENTENCES = many_sentences(230)
 OPTIONS = BulkOptions(shard_size=50, batch_size=16)

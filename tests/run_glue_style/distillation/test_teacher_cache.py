@@ -13,8 +13,8 @@ from sentence_transformers.sentence_transformer.modules import Normalize
 from small_repositories import save_system
 from small_runs import pairs
 
+from modeling_dsa.command.launchers import Process
 from modeling_dsa.encoding.sources import open_sentences
-from modeling_dsa.files.launchers import Process
 from run_glue_style.distillation import teacher_cache
 from run_glue_style.distillation.sentences import Sentences
 from run_glue_style.distillation.teacher_cache import TeacherCache

@@ -1,8 +1,8 @@
-"""modeling_dsa.files.launchers: which process this is, by the variables that launchers set."""
+"""modeling_dsa.command.launchers: which process this is, by the variables that launchers set."""
 
 import pytest
 
-from modeling_dsa.files.launchers import Process
+from modeling_dsa.command.launchers import Process
 
 
 def test_process_comes_from_the_launchers_variables(monkeypatch: pytest.MonkeyPatch) -> None:

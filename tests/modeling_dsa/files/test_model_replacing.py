@@ -1,4 +1,4 @@
-"""modeling_dsa.files.model_files: a folder never describes one model and holds another."""
+"""modeling_dsa.files.model_replacing: a folder never describes one model and holds another."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from modeling_dsa.files.model_files import replaced_model
+from modeling_dsa.files.model_replacing import replaced_model
 
 NEW = {"config.json", "model.safetensors", "modeling_dsa.py"}
 OLD = {

@@ -1,10 +1,10 @@
-"""modeling_dsa.files.command_line: a `~` that a shell left, in paths and in texts."""
+"""modeling_dsa.command.command_line: a `~` that a shell left, in paths and in texts."""
 
 from pathlib import Path
 
 import pytest
 
-from modeling_dsa.files.command_line import refuse_mistyped
+from modeling_dsa.command.command_line import refuse_mistyped
 
 
 @pytest.mark.parametrize(

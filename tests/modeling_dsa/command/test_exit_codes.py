@@ -1,11 +1,11 @@
-"""modeling_dsa.files.exit_codes: how commands end."""
+"""modeling_dsa.command.exit_codes: how commands end."""
 
 from collections.abc import Callable, Sequence
 
 import pytest
 from safetensors import SafetensorError
 
-from modeling_dsa.files.exit_codes import exit_code_of
+from modeling_dsa.command.exit_codes import exit_code_of
 from run_glue_style.distillation import edited_sentences
 from run_glue_style.reporting import cost_plot, entropy_history, growth_plot, row_difference, tabulate
 from run_glue_style.studies import hop_overlap

@@ -1,4 +1,4 @@
-"""modeling_dsa.files.environment: versions and hardware."""
+"""modeling_dsa.command.environment: versions and hardware."""
 
 import json
 import re
@@ -6,8 +6,8 @@ import re
 import pytest
 import torch
 
-from modeling_dsa.files import environment as module
-from modeling_dsa.files.environment import environment
+from modeling_dsa.command import environment as module
+from modeling_dsa.command.environment import environment
 
 
 def test_environment_is_json_with_versions_and_hardware() -> None:

@@ -1,4 +1,4 @@
-"""modeling_dsa.files.standard_output: an answer that cannot go where it shall."""
+"""modeling_dsa.command.standard_output: an answer that cannot go where it shall."""
 
 import os
 import sys
@@ -10,7 +10,7 @@ import pytest
 from small_repositories import save_system
 
 from modeling_dsa.cli.main import main
-from modeling_dsa.files.standard_output import standard_output
+from modeling_dsa.command.standard_output import standard_output
 from run_glue_style.studies.command import run_command
 
 
