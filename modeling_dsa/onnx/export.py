@@ -29,7 +29,7 @@ from modeling_dsa.pooled_dsa import Pooled
 from modeling_dsa.poolings_dsa import POOLINGS
 from modeling_dsa.prediction.logits import ScoreFunction, score_function
 
-from .layers import ONNX_ENCODERS, ONNX_POOLINGS, RectangleWordShortcut
+from .layers import ONNX_ENCODERS, ONNX_POOLINGS, CrossedTokenOverlap, RectangleWordShortcut
 from .packing import RectanglePacking, pack_for_onnx
 from .quantization import quantize as quantize_file
 from .session import FILE, INPUTS, METADATA, QUANTIZED_FILE, Arrays, data_file, open_session
@@ -84,8 +84,6 @@ def export_onnx(
             f"An ONNX file cannot hold pooling '{config.pooling}', which takes as many steps as the longest sentence "
             "has tokens."
         )
-    if hasattr(model, "pair_features") and config.compares_tokens:
-        raise ValueError("An ONNX file cannot hold the pair_features of an overlap, which sort and search tokens.")
     size = sum(weight.numel() * 4 for weight in model.parameters())
     if size > LARGEST_FILE:
         raise ValueError(f"The model has {size / 1e9:.1f} GB of weights; an ONNX file holds 2 GB: use fewer words.")
@@ -128,6 +126,9 @@ class _Served(nn.Module):
                 base.pooling = ONNX_POOLINGS[pooling](base.pooling)
             if base.shortcut is not None:
                 base.shortcut = RectangleWordShortcut(base.shortcut)
+        features = getattr(self.model, "pair_features", None)
+        if features is not None and features.overlap is not None:
+            features.overlap = CrossedTokenOverlap(features.overlap, base.get_input_embeddings().weight)
         base._normalize = lambda encoded: _normalize(encoded) * config.token_norm
         self.vectors: list[Tensor] = []
         self.attention: list[Tensor] = []

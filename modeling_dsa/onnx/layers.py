@@ -4,6 +4,7 @@ Each takes the place of one of a class in a model that is exported, and reads it
 what lies between.
 """
 
+from collections.abc import Sequence
 from typing import Any, cast
 
 import torch
@@ -186,6 +187,56 @@ class RectangleWordShortcut(nn.Module):
         scores = packing.lay_out(F.linear(tokens, self.score)).transpose(1, 2)  # (U, 1, longest)
         weights = scores.masked_fill(~packing.inside[:, None], NEVER).softmax(2)
         return self.projection((weights @ packing.lay_out(tokens))[:, 0]), weights
+
+
+class CrossedTokenOverlap(nn.Module):
+    """[`TokenOverlap`] in prediction: each token of a pair beside each other one, with nothing to sort or search."""
+
+    def __init__(self, overlap: Any, words: Tensor) -> None:
+        """Of a model with this word table, (vocab_size, d_0)."""
+        super().__init__()
+        weights = F.softplus((words.detach() * overlap.score.detach()).sum(1) + overlap.bias.detach())
+        self.weights = nn.Parameter(weights if overlap.idf is None else weights * overlap.idf)  # w (vocab_size,)
+
+    def forward(self, input_ids: Tensor, first: Tensor, second: Tensor, *_: Any) -> Tensor:
+        """(batch, tokens) three times -> (batch, 5)"""
+        texts = (first, second)
+        place = torch.arange(input_ids.shape[1])
+        earlier = place < place[:, None]  # (tokens, tokens)
+        before = [torch.where(text[:, None] & earlier, place, -1).amax(2) for text in texts]  # (batch, tokens) each
+        has_two = [text & (last >= 0) for text, last in zip(texts, before, strict=True)]
+        word_before = input_ids.gather(
+            1, torch.where(first, before[0], before[1]).clamp(min=0)
+        )  # in its text (batch, tokens)
+        same = input_ids[:, :, None] == input_ids[:, None]  # (batch, tokens, tokens)
+        same_two = same & (word_before[:, :, None] == word_before[:, None])
+        weights = self.weights[input_ids]  # (batch, tokens)
+        total, common = _sums(weights, same, texts, earlier)
+        square_total, square_common = _sums(weights.square(), same, texts, earlier)
+        counts, common_counts = _sums(torch.ones_like(weights), same_two, has_two, earlier)
+        shares = common / total.clamp(min=1e-6)
+        cosine = square_common[:, :1] / square_total.prod(1, keepdim=True).clamp(min=1e-12).sqrt()
+        return torch.cat([shares, cosine, common_counts / counts.clamp(min=1)], dim=1)
+
+
+def _sums(weights: Tensor, same: Tensor, texts: Sequence[Tensor], earlier: Tensor) -> tuple[Tensor, Tensor]:
+    """Of each text the weights of its distinct keys, and of those that the pair's other text has too.
+
+    Args:
+        weights: Of each key. (batch, tokens)
+        same: Which keys are equal. (batch, tokens, tokens)
+        texts: Which keys are the first text's, and the second's. (batch, tokens) each
+        earlier: Which place stands before which. (tokens, tokens)
+
+    Returns:
+        (batch, 2) twice
+    """
+    totals, common = [], []
+    for own, other in (texts, texts[::-1]):
+        distinct = weights * (own & ~(same & own[:, None] & earlier).any(2))  # (batch, tokens)
+        totals.append(distinct.sum(1))
+        common.append((distinct * (same & other[:, None]).any(2)).sum(1))
+    return torch.stack(totals, dim=1), torch.stack(common, dim=1)
 
 
 # A class that is not here is exported as it is.

@@ -1,7 +1,5 @@
 """modeling_dsa.overlap_dsa: against sets of tokens, and blind to padding and to the other pairs of a batch."""
 
-from pathlib import Path
-
 import pytest
 import reference
 import torch
@@ -12,7 +10,6 @@ from small_models import EXAMPLE_PAIRS, SEP, join_pair, pad_rows, randomize, sma
 from torch import Tensor
 
 from modeling_dsa import DSAForNLI
-from modeling_dsa.onnx.export import export_onnx
 
 TOKENS = st.lists(st.integers(3, 7), max_size=9)
 PAIRS = st.lists(st.tuples(TOKENS, TOKENS), min_size=1, max_size=5)
@@ -82,12 +79,6 @@ def test_word_vectors_without_tokens_are_refused() -> None:
         ValueError, match="An overlap in pair_features compares tokens: give input_ids, and not inputs_embeds"
     ):
         model(inputs_embeds=torch.zeros(1, 3, 6), token_type_ids=torch.tensor([[0, 0, 1]]))
-
-
-def test_an_onnx_file_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="cannot hold the pair_features of an overlap"):
-        export_onnx(DSAForNLI(small_config(**CHANGES)), tmp_path)
-    assert not list(tmp_path.iterdir())
 
 
 def test_a_marked_pair_is_the_separated_one() -> None:

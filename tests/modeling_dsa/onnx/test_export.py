@@ -40,10 +40,10 @@ SYSTEMS: dict[str, dict[str, Any]] = {
     "three heads, three words": {
         "num_attention_heads": 3,
         "routing_iterations": 3,
-        "pair_features": ["cosine", "product"],
+        "pair_features": ["cosine", "product", "overlap"],
         "max_sentence_tokens": 3,
     },
-    "one iteration": {"num_attention_heads": 3, "routing_iterations": 1},
+    "one iteration": {"num_attention_heads": 3, "routing_iterations": 1, "pair_features": ["first", "idf_overlap"]},
     "no encoder, mean": GRAPH_CASES["no encoder"] | GRAPH_CASES["mean"],
     "kim_cnn, max": GRAPH_CASES["kim_cnn"] | GRAPH_CASES["max"],
     "last": GRAPH_CASES["last"] | {"num_hidden_layers": 2},
