@@ -107,7 +107,8 @@ def run(arguments: argparse.Namespace) -> int:
         from modeling_dsa.evaluation import card, models, probes, report, similarity
     from modeling_dsa.command.environment import environment
     from modeling_dsa.files.card_sections import CARD, read_card, save_changed_card
-    from modeling_dsa.files.hashing import file_hash, model_file_hashes, require_hash, require_model
+    from modeling_dsa.files.hashing import file_hash, require_hash
+    from modeling_dsa.files.model_hashes import model_file_hashes, require_model
 
     folder: Path = arguments.output
     refuse_file(folder, "--output")  # told before the work, and nothing is written before there are figures

@@ -157,8 +157,9 @@ def _measure_faithfulness(arguments: argparse.Namespace) -> int:
         from modeling_dsa.explanation.faithfulness_summary import summarize
     from modeling_dsa.command.environment import environment
     from modeling_dsa.files.card_sections import CARD, read_card, save_changed_card
-    from modeling_dsa.files.hashing import describe_files, model_file_hashes, require_hash, require_model
+    from modeling_dsa.files.hashing import describe_files, require_hash
     from modeling_dsa.files.loading import load_model_and_tokenizer
+    from modeling_dsa.files.model_hashes import model_file_hashes, require_model
     from modeling_dsa.modeling_dsa import DSAForSequenceClassification
 
     outputs: list[Path] = arguments.output

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-from modeling_dsa.files.hashing import config_hash, tokenizer_hash
+from modeling_dsa.files.model_hashes import config_hash, tokenizer_hash
 
 from .encoder import SentenceEncoder
 

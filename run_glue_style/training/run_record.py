@@ -13,7 +13,7 @@ from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from modeling_dsa.command.environment import environment
-from modeling_dsa.files.hashing import tokenizer_hash, weight_file_hashes
+from modeling_dsa.files.model_hashes import tokenizer_hash, weight_file_hashes
 
 from .objective import Metrics
 from .progress import Progress

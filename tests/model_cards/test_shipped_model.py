@@ -13,7 +13,7 @@ from transformers import AutoModelForSequenceClassification, AutoTokenizer, pipe
 
 import modeling_dsa
 from modeling_dsa.explanation.explain import explain
-from modeling_dsa.files.hashing import model_file_hashes
+from modeling_dsa.files.model_hashes import model_file_hashes
 from modeling_dsa.repository_dsa import write_repository_files
 from modeling_dsa.shipped.settings import setting_folder
 from run_glue_style.reporting.model_card import write_card

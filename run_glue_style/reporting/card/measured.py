@@ -11,7 +11,7 @@ from huggingface_hub import ModelCard
 from modeling_dsa.evaluation import report as evaluation_report
 from modeling_dsa.evaluation.card import update_card
 from modeling_dsa.explanation import faithfulness_report
-from modeling_dsa.files.hashing import model_file_hashes
+from modeling_dsa.files.model_hashes import model_file_hashes
 
 logger = logging.getLogger(__name__)
 
