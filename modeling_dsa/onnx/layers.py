@@ -190,7 +190,10 @@ class RectangleWordShortcut(nn.Module):
 
 
 class CrossedTokenOverlap(nn.Module):
-    """[`TokenOverlap`] in prediction: each token of a pair beside each other one, with nothing to sort or search."""
+    """[`TokenOverlap`] in prediction: each token of a pair beside each other one, with nothing to sort or search.
+
+    Memory grows with the square of the batch's width.
+    """
 
     def __init__(self, overlap: Any, words: Tensor) -> None:
         """Of a model with this word table, (vocab_size, d_0)."""
