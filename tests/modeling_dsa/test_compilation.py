@@ -336,14 +336,9 @@ def random_batches(draw: st.DrawFn) -> Batch:
     return {"input_ids": ids, "attention_mask": grid(st.integers(0, 1)), "token_type_ids": grid(st.integers(0, 1))}
 
 
-@pytest.mark.parametrize(
-    ("system", "per_row"),
-    [
-        ("dense CNN, dynamic", 2),
-        pytest.param("dense CNN, dynamic", 1, marks=pytest.mark.slow),
-        *(pytest.param(name, rows, marks=pytest.mark.slow) for name in [*PROPERTY_SYSTEMS][1:] for rows in (1, 2)),
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("per_row", [1, 2])
+@pytest.mark.parametrize("system", PROPERTY_SYSTEMS)
 @settings(max_examples=20)
 @given(batch=random_batches())
 @example(batch=with_types(batches()[0]))

@@ -114,6 +114,7 @@ def test_every_pooling_equals_its_equations_token_by_token(changes: dict[str, An
         start += length
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in CASES if not name.startswith("variational")])  # has its own test
 def test_gradcheck_of_a_whole_pooling(name: str) -> None:
     config = small_config(**CASES[name], attention_hidden_size=3)

@@ -190,6 +190,7 @@ def test_prediction_with_samples_equals_the_paper_at_a_known_noise(changes: dict
     assert outputs.reconstruction_loss is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("latent", LATENTS)
 def test_gradients_are_those_of_finite_differences_at_a_fixed_noise(latent: str) -> None:
     settings: dict[str, Any] = {"attention_hidden_size": 2, "latent_size": 2, "encoder": "none", "embedding_size": 3}
@@ -312,6 +313,7 @@ def train(head: DSAForSequenceClassification, names: Sequence[str], steps: int) 
         optimizer.step()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("latent", LATENTS)
 def test_the_bound_lies_below_the_evidence_and_becomes_tighter(latent: str) -> None:
     head = head_of(latent=latent)

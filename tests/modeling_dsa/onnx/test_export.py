@@ -233,6 +233,7 @@ class NextWord(nn.Module):
         return torch.cat([words[1:], words[:1]]), []
 
 
+@pytest.mark.slow
 def test_a_file_that_is_not_equal_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(ONNX_ENCODERS, NoEncoder, NextWord)
     with pytest.raises(ValueError, match=r"not equal to the model: logits differs by .* for a batch of .* not kept"):
