@@ -74,7 +74,9 @@ def _export_once(factory: pytest.TempPathFactory, name: str, *options: str) -> S
         if not (folder / "onnx").exists():
             sizes = {"embedding_size": 64, "hidden_size": 16, "first_layer_size": 16, "growth_size": 8}
             save_system(shared, "nli", **sizes, attention_head_size=24)
+            before = {path.name for path in folder.iterdir()}
             assert main(["onnx", str(folder), "--int8", *options]) == 0
+            assert {path.name for path in folder.iterdir()} == before | {"onnx"}
     return Saved(folder, DSAForNLI.from_pretrained(folder))
 
 

@@ -6,7 +6,7 @@ import json
 import logging
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from modeling_dsa.command.optional_packages import optional_packages
 from modeling_dsa.command.standard_output import standard_output
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from modeling_dsa.evaluation.probes import LabelledTexts
     from modeling_dsa.evaluation.report import Result
     from modeling_dsa.evaluation.similarity import SimilarityPairs
+
+Described: TypeAlias = "dict[Path, dict[str, str]]"  # the name and SHA-256 of each file
 
 logger = logging.getLogger(__name__)
 
@@ -107,7 +109,7 @@ def run(arguments: argparse.Namespace) -> int:
         from modeling_dsa.evaluation import card, models, probes, report, similarity
     from modeling_dsa.command.environment import environment
     from modeling_dsa.files.card_sections import CARD, read_card, save_changed_card
-    from modeling_dsa.files.hashing import file_hash, require_hash
+    from modeling_dsa.files.hashing import describe_files, require_hash
     from modeling_dsa.files.model_hashes import model_file_hashes, require_model
 
     folder: Path = arguments.output
@@ -119,7 +121,8 @@ def run(arguments: argparse.Namespace) -> int:
     for name in (report.FILE, report.TABLE, report.PICTURE):
         refuse_input(folder / name, inputs, "--output")
     _refuse_other_file(folder / report.FILE)
-    hash_of = {path: file_hash(path) for path in inputs if path.is_file()}  # what reads the others says what is wrong
+    # Of one that is missing, what reads it tells.
+    described = {path: describe_files([path])[0] for path in inputs if path.is_file()}
     columns: Sequence[str] | None = arguments.text_column
     pairs = {path: similarity.read_similarity(path, columns, arguments.score_column) for path in arguments.similarity}
     labelled = [
@@ -130,11 +133,11 @@ def run(arguments: argparse.Namespace) -> int:
         probes.check_files(files)
     hashes = model_file_hashes(arguments.model)
     model = models.open_model(arguments.model)
-    classification = _classification(model, arguments)  # first, for its files have not been read yet
-    results = [*_similarity(model, pairs), *_probes(model, labelled), *classification]
+    classification = _classification(model, arguments, described)  # first, for its files have not been read yet
+    results = [*_similarity(model, pairs, described), *_probes(model, labelled, described), *classification]
     require_model(arguments.model, hashes)
-    for path, sha256 in hash_of.items():
-        require_hash(path, sha256)
+    for path, file in described.items():
+        require_hash(path, file["sha256"])
     evaluation = report.Evaluation(
         without_folders(arguments.model),
         hashes,
@@ -180,24 +183,24 @@ def _refuse_other_file(path: Path) -> None:
         ) from error
 
 
-def _similarity(model: "EvaluatedModel", files: "dict[Path, SimilarityPairs]") -> "list[Result]":
+def _similarity(model: "EvaluatedModel", files: "dict[Path, SimilarityPairs]", described: Described) -> "list[Result]":
     from modeling_dsa.evaluation.report import Result
     from modeling_dsa.evaluation.similarity import evaluate_similarity
-    from modeling_dsa.files.hashing import describe_files
 
     results = []
     for path, pairs in files.items():
         _tell_unknown(model, path, list(zip(pairs.first, pairs.second, strict=True)))
         found = evaluate_similarity(model.encode, pairs)
         metrics = {"spearman": found.spearman, "pearson": found.pearson}
-        results.append(Result("similarity", describe_files([path]), len(pairs.first), metrics))
+        results.append(Result("similarity", [described[path]], len(pairs.first), metrics))
     return results
 
 
-def _probes(model: "EvaluatedModel", tasks: "list[tuple[list[Path], list[LabelledTexts]]]") -> "list[Result]":
+def _probes(
+    model: "EvaluatedModel", tasks: "list[tuple[list[Path], list[LabelledTexts]]]", described: Described
+) -> "list[Result]":
     from modeling_dsa.evaluation.probes import probe
     from modeling_dsa.evaluation.report import Result
-    from modeling_dsa.files.hashing import describe_files
 
     results = []
     for paths, files in tasks:
@@ -206,14 +209,13 @@ def _probes(model: "EvaluatedModel", tasks: "list[tuple[list[Path], list[Labelle
         found = probe(model.encode, files)
         metrics = {"accuracy": found.accuracy, "macro_f1": found.macro_f1}
         details = {"protocol": found.protocol, "C": found.c, "classes": found.classes}
-        results.append(Result("probe", describe_files(paths), found.examples, metrics, details))
+        results.append(Result("probe", [described[path] for path in paths], found.examples, metrics, details))
     return results
 
 
-def _classification(model: "EvaluatedModel", arguments: argparse.Namespace) -> "list[Result]":
+def _classification(model: "EvaluatedModel", arguments: argparse.Namespace, described: Described) -> "list[Result]":
     from modeling_dsa.evaluation.classification import classification_scores, read_classified
     from modeling_dsa.evaluation.report import Result
-    from modeling_dsa.files.hashing import describe_files
 
     results: list[Result] = []
     if not arguments.labelled:
@@ -238,5 +240,5 @@ def _classification(model: "EvaluatedModel", arguments: argparse.Namespace) -> "
         scores = classification_scores(found.labels, classifier.classify(found.texts), classifier.class_names)
         metrics = {key: scores.pop(key) for key in ("accuracy", "macro_f1")}
         details = {"classes": classifier.class_names, "unlabelled": found.unlabelled, **scores}
-        results.append(Result("classification", describe_files([path]), len(found.labels), metrics, details))
+        results.append(Result("classification", [described[path]], len(found.labels), metrics, details))
     return results

@@ -19,5 +19,8 @@ def check_finite(vectors: Vectors, sentences: Sequence[str]) -> None:
     """
     wrong = first_nonfinite(vectors)
     if wrong is not None:
-        another = "give another model" if vectors.dtype == np.float32 else "give dtype float32, or another model"
-        raise ValueError(f"The vector of {sentences[wrong]!r:.80} is not finite as {vectors.dtype}: {another}.")
+        remedy = "" if vectors.dtype == np.float32 else "dtype float32, or normalize, or "
+        raise ValueError(
+            f"The vector of the sentence {sentences[wrong][:80]!r} is not finite as {vectors.dtype}: give {remedy}"
+            "another model."
+        )

@@ -55,11 +55,11 @@ class Result:
         """
         try:
             result = cls(**{"metrics" if name == "figures" else name: value for name, value in content.items()})
-            known = result.kind in _KINDS and result.metrics.keys() <= METRICS.keys()
-            hashes = [file["name"] + file["sha256"] for file in result.files]
-        except (TypeError, KeyError, AttributeError) as error:
+            is_known = result.kind in _KINDS and result.metrics.keys() <= METRICS.keys()
+            names_files = bool(result.files) and all(file.keys() >= {"name", "sha256"} for file in result.files)
+        except (TypeError, AttributeError) as error:
             raise ValueError(f"a result has other entries: {one_line(error)}") from error
-        if not known or not hashes:
+        if not is_known or not names_files:
             raise ValueError("a result is of no known kind, has other figures, or names no file")
         return result
 

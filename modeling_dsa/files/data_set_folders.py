@@ -6,9 +6,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from huggingface_hub import DatasetCard
-
-from .text_files import is_readable, read_rows
+from .text_files import file_extension, is_readable, read_rows
 
 if TYPE_CHECKING:
     from datasets import DatasetBuilder
@@ -37,6 +35,7 @@ def table_options(name: str, config: str | None = None) -> dict[str, Any]:
         return {}
     from datasets import Features, Value, load_dataset_builder
     from datasets.packaged_modules.csv.csv import CsvConfig
+    from huggingface_hub import DatasetCard
 
     builder = load_dataset_builder(name, config)
     read = builder.config
@@ -56,9 +55,10 @@ def _says_how(builder: "DatasetBuilder", files: Mapping[Any, Sequence[str]]) -> 
     of_the_files = {"name", "version", "data_dir", "data_files", "description", "sep"}
     options = [entry for entry in fields(builder.config) if entry.name not in of_the_files]
     given = any(getattr(builder.config, entry.name) != entry.default for entry in options)
-    names = {Path(file).suffix for paths in files.values() for file in paths}
-    usual = "\t" if names == {".tsv"} else ","
-    return given or builder.config.sep != usual or builder.info.features is not None
+    if given or builder.info.features is not None:
+        return True
+    extensions = {file_extension(Path(file)) for paths in files.values() for file in paths}
+    return bool(builder.config.sep != ("\t" if extensions == {".tsv"} else ","))
 
 
 def _refuse_unread_files(folder: Path, read: Mapping[Any, Sequence[str]]) -> None:

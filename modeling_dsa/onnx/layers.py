@@ -208,9 +208,8 @@ class CrossedTokenOverlap(nn.Module):
         earlier = place < place[:, None]  # (tokens, tokens)
         before = [torch.where(text[:, None] & earlier, place, -1).amax(2) for text in texts]  # (batch, tokens) each
         has_two = [text & (last >= 0) for text, last in zip(texts, before, strict=True)]
-        word_before = input_ids.gather(
-            1, torch.where(first, before[0], before[1]).clamp(min=0)
-        )  # in its text (batch, tokens)
+        place_before = torch.where(first, before[0], before[1]).clamp(min=0)  # in the same text (batch, tokens)
+        word_before = input_ids.gather(1, place_before)  # (batch, tokens)
         same = input_ids[:, :, None] == input_ids[:, None]  # (batch, tokens, tokens)
         same_two = same & (word_before[:, :, None] == word_before[:, None])
         weights = self.weights[input_ids]  # (batch, tokens)

@@ -23,7 +23,7 @@ from modeling_dsa.files.hashing import describe_files
 from run_glue_style.training.closing_words import told_place
 from run_glue_style.training.model import check_vocabulary, vocabulary_facts
 from run_glue_style.training.recipe import ModelArguments, RunArguments
-from run_glue_style.training.results import OF_FILE, spearman_of_files
+from run_glue_style.training.results import SPEARMAN_OF, spearman_of_files
 from run_glue_style.training.run import PreparedRun
 from run_glue_style.training.token_store import token_cache, tokenize_once
 from run_glue_style.training.tokenized_examples import TokenizedExamples, TokenizedTexts
@@ -48,7 +48,7 @@ def default_metric(teacher: TeacherArguments) -> str:
 
 def metric_names(teacher: TeacherArguments) -> list[str]:
     """Names of the metrics of the validation split, but for its loss."""
-    files = [f"{OF_FILE}{_name(path)}" for path in teacher.similarity_file or []]
+    files = [f"{SPEARMAN_OF}{_name(path)}" for path in teacher.similarity_file or []]
     return ["cosine", "recall_at_1", *files, *(["spearman"] if files else [])]
 
 

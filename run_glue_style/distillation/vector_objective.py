@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from modeling_dsa.evaluation.similarity import correlate, cosines
 from run_glue_style.training.objective import ExampleScores, Metrics
-from run_glue_style.training.results import OF_FILE
+from run_glue_style.training.results import SPEARMAN_OF
 from run_glue_style.training.training_batches import Batch, model_inputs
 
 from .arguments import LossArguments
@@ -98,7 +98,7 @@ class Distillation:
         for name, scores in self.similarity.items():
             first, second = predictions[start : start + 2 * len(scores)].split(len(scores))
             correlations.append(correlate(cosines(first.numpy(), second.numpy()), scores).spearman)
-            metrics[f"{OF_FILE}{name}"] = correlations[-1]
+            metrics[f"{SPEARMAN_OF}{name}"] = correlations[-1]
             start += 2 * len(scores)
         return metrics | ({"spearman": float(np.mean(correlations))} if correlations else {})
 

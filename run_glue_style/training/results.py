@@ -37,7 +37,7 @@ _IDENTITY = (
         "similarity",
     ),
 )
-OF_FILE = "spearman_"  # before a file's name: what a student is measured by on its pairs
+SPEARMAN_OF = "spearman_"  # before a file's name: what a student is measured by on its pairs
 _OF_LATER_RECORDS = ("start_weights", "tokenizer_sha256", "vectors_sha256")
 _OF_EVERY_RUN = (
     *("setting", "seed", "metrics", "trained_parameters", "train_seconds", "steps", "recipe", "recipe_name", "model"),
@@ -113,7 +113,7 @@ def read_metric(results: Mapping[str, Any], metric: str) -> float:
 
 def spearman_of_files(scores: Mapping[str, Any]) -> dict[str, Any]:
     """Of a student's figures the correlation with people's scores in each file of pairs, by the file's name."""
-    return {name.removeprefix(OF_FILE): value for name, value in scores.items() if name.startswith(OF_FILE)}
+    return {name.removeprefix(SPEARMAN_OF): value for name, value in scores.items() if name.startswith(SPEARMAN_OF)}
 
 
 def have_same_examples(run: Mapping[str, Any], other: Mapping[str, Any], metric: str) -> bool:

@@ -234,7 +234,7 @@ def test_the_shipped_configs_have_the_papers_number_of_parameters(name: str, cou
 
 
 @pytest.mark.parametrize("pooling", POOLINGS)
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(pairs=PAIRS, data=st.data(), masked=st.booleans(), deduplicate=st.booleans())
 def test_a_sentence_has_one_vector_alone_in_any_batch_and_in_either_slot(
     pooling: str, pairs: list[tuple[list[int], list[int]]], data: st.DataObject, masked: bool, deduplicate: bool
@@ -464,7 +464,10 @@ def vectors_of(model: DSAModel, ids: Tensor) -> Tensor:
     return torch.cat([v for v in (outputs.pooler_output, outputs.second_pooler_output) if v is not None])
 
 
-@pytest.mark.parametrize(("training", "per_row"), [(False, 1), (True, 2)])
+@pytest.mark.parametrize(
+    ("training", "per_row"),
+    [(False, 1), (True, 2), *(pytest.param(*other, marks=pytest.mark.slow) for other in ((False, 2), (True, 1)))],
+)
 @pytest.mark.parametrize("system", SYSTEMS)
 def test_empty_sentences_and_single_tokens_stay_finite(system: str, per_row: int, training: bool) -> None:
     config = small_config(**SYSTEMS[system], sentences_per_example=per_row, freeze_embeddings=False)
@@ -1063,7 +1066,14 @@ def test_the_word_table_is_frozen_as_the_config_says(way: str, freeze: bool, tmp
         assert got(torch.tensor([[5]])).logits.shape == (1, 7)
 
 
-@pytest.mark.parametrize(("freeze", "reload"), [(True, True), (False, False)])
+@pytest.mark.parametrize(
+    ("freeze", "reload"),
+    [
+        (True, True),
+        (False, False),
+        *(pytest.param(*other, marks=pytest.mark.slow) for other in ((True, False), (False, True))),
+    ],
+)
 @pytest.mark.parametrize("changes", SYSTEMS.values(), ids=SYSTEMS.keys())
 def test_training_moves_all_but_a_frozen_table(
     changes: dict[str, Any], freeze: bool, reload: bool, tmp_path: Path

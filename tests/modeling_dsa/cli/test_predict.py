@@ -145,7 +145,7 @@ def test_vectors_that_are_not_finite_choose_no_label(
     broken.projection.weight.data.fill_(3e38)
     broken.save_pretrained(tmp_path / "broken")
     assert main(["predict", str(tmp_path / "broken"), "A man sleeps.", "--labels", "a man", "dogs"]) == 2
-    assert "The vector of 'a man' is not finite as float32: give another model." in caplog.messages[-1]
+    assert "The vector of the sentence 'a man' is not finite as float32: give another model." in caplog.messages[-1]
 
 
 def test_a_regression_gives_numbers(models: Path, predict: Predict, tmp_path: Path) -> None:

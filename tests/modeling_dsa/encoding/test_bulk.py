@@ -302,7 +302,7 @@ def test_standard_input_is_not_for_several_processes(tmp_path: Path) -> None:
 
 def test_vectors_that_the_type_cannot_hold_are_refused(tmp_path: Path) -> None:
     encoder, options = small_encoder(pooling="mean", token_norm=1e7), replace(OPTIONS, dtype="float16")
-    with pytest.raises(ValueError, match=r"The vector of .* is not finite as float16: give dtype float32"):
+    with pytest.raises(ValueError, match=r"The vector of the sentence .* is not finite as float16: give dtype float32"):
         encode_bulk(encoder, source(), tmp_path / "a.npy", options, ALONE)
     encoder = small_encoder(pooling="mean", token_norm=1e39)
     with pytest.raises(ValueError, match="A vector is not finite, which int8 cannot say"):

@@ -203,6 +203,7 @@ def test_data_set_is_streamed(folder: str) -> None:
     assert open_sentences(folder, split="train").fingerprint == source.fingerprint
 
 
+@pytest.mark.parametrize("packed", [False, True])
 @pytest.mark.parametrize(
     ("name", "content"),
     [
@@ -211,10 +212,14 @@ def test_data_set_is_streamed(folder: str) -> None:
     ],
 )
 def test_a_folder_of_tables_is_read_as_its_file_is(
-    name: str, content: str, tmp_path: Path, datasets_cache: None
+    name: str, content: str, packed: bool, tmp_path: Path, datasets_cache: None
 ) -> None:
     (tmp_path / "folder").mkdir()
     file = write(tmp_path / "folder", name, content)
+    if packed:
+        Path(f"{file}.gz").write_bytes(gzip.compress(Path(file).read_bytes()))
+        Path(file).unlink()
+        file = f"{file}.gz"
     as_file = list(open_sentences(file, "text").read())
     assert list(open_sentences(str(tmp_path / "folder"), "text").read()) == as_file
     write(tmp_path / "folder", "README.md", "# My data\n")

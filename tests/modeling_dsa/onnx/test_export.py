@@ -282,6 +282,13 @@ def test_a_tree_is_refused(tmp_path: Path) -> None:
         export_onnx(model_of(pooling="gumbel_tree"), tmp_path)
 
 
+@pytest.mark.slow
+def test_all_files_that_were_written_are_told(tmp_path: Path) -> None:
+    files = export_onnx(model_of(encoder="none", pooling="mean"), tmp_path, quantize=True, memory_mapped=True)
+    assert files == sorted(tmp_path.iterdir())
+    assert {"model.onnx", "model_quantized.onnx"} <= {path.name for path in files}
+
+
 def test_what_is_there_is_not_replaced(exported: Saved, caplog: pytest.LogCaptureFixture) -> None:
     assert main(["onnx", str(exported.folder)]) == 2
     assert "onnx/model.onnx is there already: give --overwrite to replace it." in caplog.text

@@ -391,6 +391,25 @@ def run_command(*words: object) -> int:
     return run_main(cards.main, "model_card", {}, *map(str, words))
 
 
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"metrics": {}}, "There is no 'metrics' in "),
+        ({"model": {"pooling": "nonsense"}}, "the config cannot be loaded ("),
+        ({"model": {"embedding_size": "x"}}, "the config cannot be loaded ("),
+    ],
+)
+def test_a_broken_record_gets_one_sentence(
+    changes: dict[str, Any], said: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    results = dict(saved("snli-balanced/dsa-multiple-snli"))
+    results |= {name: (results[name] | value if value else value) for name, value in changes.items()}
+    (tmp_path / "results.json").write_text(json.dumps(results), encoding="utf-8")
+    assert run_command(tmp_path / "results.json", "--model_id", ID, "--output", tmp_path / "card.md") == 2
+    assert said in caplog.messages[-1]
+    assert not (tmp_path / "card.md").exists()
+
+
 # From here on: a real model of a real run.
 
 
