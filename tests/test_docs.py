@@ -86,6 +86,7 @@ def trains(block: Block) -> bool:
 
 
 RUN = {name: block for name, block in SNIPPETS.items() if name not in (*ON_THE_HUB, *ON_ENGINES)}
+SLOW_PAGES = ("attention", "onnx", "search")
 QUICK = {name: block for name, block in RUN.items() if not trains(block)}
 LONG = {name: block for name, block in RUN.items() if trains(block)}
 
@@ -299,8 +300,8 @@ def run_here(line: str) -> int:
 @pytest.mark.parametrize(
     "page",
     [
-        # The export takes long, and so do the pictures.
-        pytest.param(page, id=page.stem, marks=[pytest.mark.slow] if page.stem in ("attention", "onnx") else [])
+        # The export takes long, and so do pictures and indexes.
+        pytest.param(page, id=page.stem, marks=[pytest.mark.slow] if page.stem in SLOW_PAGES else [])
         for page in sorted({block.page for block in QUICK.values()})
     ],
 )

@@ -16,6 +16,7 @@ from modeling_dsa import DSAConfig
 EAGER = ("--threads", "1", "--no_compile")
 
 
+@pytest.mark.slow
 def test_each_variant_runs_its_whole_epoch(tmp_path: Path) -> None:
     record = run_quick(snli_epoch.main, tmp_path / "results" / "speed.json", *EAGER, "--seconds", "250")
     assert [(result["precision"], result["compiled"]) for result in record.results] == [

@@ -28,13 +28,8 @@ print(type(config).__module__, *(type(one).__name__ for one in (zero_shot, model
 """
 
 
-@pytest.mark.parametrize(
-    "imports",
-    [
-        pytest.param(OURS + THEIRS, id="first"),
-        pytest.param(THEIRS + "import modeling_dsa", id="last", marks=pytest.mark.slow),
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("imports", [OURS + THEIRS, THEIRS + "import modeling_dsa"], ids=["first", "last"])
 def test_transformers_knows_the_family_in_either_order_of_imports(tmp_path: Path, imports: str) -> None:
     folder = save_system(tmp_path, "nli").folder
     code = f"{imports}\nfolder = {str(folder)!r}\n{USE}"

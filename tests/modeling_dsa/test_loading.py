@@ -7,7 +7,8 @@ import json
 import logging
 import os
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,13 @@ SYSTEMS: dict[str, dict[str, Any]] = {
     "overlap and cosine": {"pair_features": ["first", "idf_overlap", "cosine"]},
 }
 all_systems = pytest.mark.parametrize("changes", SYSTEMS.values(), ids=SYSTEMS.keys())
+
+
+def systems_with(name: str, choices: Mapping[str, Any]) -> pytest.MarkDecorator:
+    """Every system with one of the choices, in turn: what a choice does is the loader's and alike for all systems."""
+    paired = zip(SYSTEMS.items(), cycle(choices.items()))  # one of them ends
+    cases = [pytest.param(changes, choice, id=f"{key}, {system}") for (system, changes), (key, choice) in paired]
+    return pytest.mark.parametrize(("changes", name), cases)
 
 
 def model_of(changes: dict[str, Any], **more: Any) -> DSAForNLI:
@@ -97,8 +105,7 @@ def layers_of(part: nn.Module) -> list[nn.Module]:
 # Gradient checkpointing
 
 
-@pytest.mark.parametrize("kwargs", [{"use_reentrant": True}, {"use_reentrant": False}], ids=str)  # the default, too
-@all_systems
+@systems_with("kwargs", {"reentrant": {"use_reentrant": True}, "not reentrant": {"use_reentrant": False}})
 def test_gradient_checkpointing_computes_layers_twice_and_gives_the_same_gradients(
     changes: dict[str, Any], kwargs: dict[str, bool]
 ) -> None:
@@ -202,8 +209,7 @@ DEVICE_MAPS: dict[str, dict[str, str]] = {
 }
 
 
-@pytest.mark.parametrize("device_map", DEVICE_MAPS.values(), ids=DEVICE_MAPS.keys())
-@all_systems
+@systems_with("device_map", DEVICE_MAPS)
 def test_a_model_on_disk(saved: tuple[DSAForNLI, Path], device_map: dict[str, str], tmp_path: Path) -> None:
     model, folder = saved
     loaded = DSAForNLI.from_pretrained(folder, device_map=device_map, offload_folder=tmp_path / "offloaded")
@@ -252,8 +258,7 @@ OFFLOADS: dict[str, Callable[[nn.Module, Path], nn.Module]] = {
 }
 
 
-@pytest.mark.parametrize("offload", OFFLOADS.values(), ids=OFFLOADS.keys())
-@all_systems
+@systems_with("offload", OFFLOADS)
 def test_accelerate_moves_the_weights_away(
     changes: dict[str, Any], offload: Callable[[nn.Module, Path], nn.Module], tmp_path: Path
 ) -> None:
@@ -284,8 +289,7 @@ WAYS: list[tuple[Any, dict[str, str]]] = [
 ]
 
 
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
-@all_systems
+@systems_with("dtype", {"bfloat16": torch.bfloat16, "float16": torch.float16})
 def test_half_precision_is_loaded_saved_and_close(
     saved: tuple[DSAForNLI, Path], changes: dict[str, Any], dtype: torch.dtype, tmp_path: Path
 ) -> None:

@@ -140,7 +140,7 @@ def test_noise_that_cannot_be_added_is_refused(tmp_path: Path) -> None:
 # Train, evaluate, predict
 
 
-@all_systems
+@one_system_quickly
 def test_training_evaluating_and_predicting(changes: dict[str, Any], tmp_path: Path) -> None:
     trainer = trainer_of(changes | NO_DROPOUT, tmp_path, num_train_epochs=10)
     model = trainer.model

@@ -52,7 +52,7 @@ def test_scores_are_the_softmax_of_cosines(choose: Any, options: dict[str, Any],
 
 def test_workers_take_no_text_of_a_stream_away(choose: Any, tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
-    path.write_text("".join(f"{TEXTS[0]} {number}\n" for number in range(2000)))  # more than is read at once
+    path.write_text("".join(f"{TEXTS[0]} {number}\n" for number in range(500)))  # more than is read at once
     with path.open() as file:
         found = list(choose((line.strip() for line in file), candidate_labels=LABELS, num_workers=1))
     assert [answer["sequence"] for answer in found] == path.read_text().splitlines()

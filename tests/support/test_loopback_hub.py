@@ -15,6 +15,8 @@ import pytest
 from loopback_cards import check_card
 from loopback_hub import LoopbackHub
 
+pytestmark = pytest.mark.slow  # most of what uses the Hub would fail with it
+
 CLIENTS = Path(__file__).with_name("loopback_clients.py")
 WRITER, READER, STRANGER = "hf_ana", "hf_ana_read", "hf_bob"
 CARD = """---

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_runs import pairs
 from tokenizers import Tokenizer, normalizers, pre_tokenizers
@@ -76,6 +76,7 @@ def as_lists(tokenizer: TextTokenizer, texts: list[Text]) -> list[list[int]]:
 
 
 @pytest.mark.parametrize("tokenizer", TOKENIZERS, ids=map(str, KINDS))
+@settings(max_examples=50)
 @given(st.lists(st.one_of(TEXTS, st.tuples(TEXTS, TEXTS)), max_size=8))
 def test_ids_are_those_of_the_tokenizer(tokenizer: Tokenizer, texts: list[Text]) -> None:
     caching = text_tokenizer(tokenizer)

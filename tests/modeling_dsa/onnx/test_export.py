@@ -294,10 +294,7 @@ def test_what_is_there_is_not_replaced(exported: Saved, caplog: pytest.LogCaptur
     assert "onnx/model.onnx is there already: give --overwrite to replace it." in caplog.text
 
 
-def test_tables_go_to_a_file_of_their_own_and_back(
-    exported: Saved, memory_mapped: Saved, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    caplog.set_level("INFO")
+def test_tables_go_to_a_file_of_their_own(exported: Saved, memory_mapped: Saved) -> None:
     folder = memory_mapped.folder / "onnx"
     names = ["model.onnx", "model.onnx_data", "model_quantized.onnx", "model_quantized.onnx_data"]
     files = sorted(folder.iterdir())
@@ -309,6 +306,13 @@ def test_tables_go_to_a_file_of_their_own_and_back(
         for batch in batches():
             for found, wanted in zip(run(folder / name, batch).values(), run(complete, batch).values(), strict=True):
                 np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.slow
+def test_an_export_takes_the_place_of_one_with_tables_of_its_own(
+    memory_mapped: Saved, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
     again = shutil.copytree(memory_mapped.folder, tmp_path / "again")
     assert main(["onnx", str(again), "--overwrite"]) == 0
     assert "onnx/model_quantized.onnx, which was of the earlier export." in caplog.text

@@ -40,6 +40,7 @@ pytestmark = pytest.mark.usefixtures("datasets_cache")
 ROOT = Path(__file__).parents[3]
 TREES = ROOT.parent / "shared" / "data" / "sst"
 RUNS = sorted(ROOT.glob("results/*/*/seed-0.json.gz"))
+FIRST_OF_STUDY = {path.parents[1]: path for path in reversed(RUNS)}  # the others have other figures and few other words
 FINISHED = [
     line
     for block in re.findall(
@@ -154,7 +155,17 @@ def assert_reads_well(card: ModelCard) -> None:
         assert len(widths) == 1, table
 
 
-@pytest.mark.parametrize("path", RUNS, ids=lambda path: "/".join(path.parts[-3:-1]))
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param(
+            path,
+            id="/".join(path.parts[-3:-1]),
+            marks=[pytest.mark.slow] if path not in FIRST_OF_STUDY.values() else [],
+        )
+        for path in RUNS
+    ],
+)
 def test_every_run_has_a_card(path: Path, tmp_path: Path) -> None:
     results = read_record(path)
     config = DSAConfig.from_dict(dict(results["model"]))

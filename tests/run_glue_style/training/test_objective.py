@@ -42,7 +42,7 @@ def test_a_regression_learns_numbers(tmp_path: Path) -> None:
         validation_examples=examples,
         objective=Regression(scores, "pearson"),
         config={"num_labels": 1, "problem_type": "regression", **NO_NOISE},
-        num_train_epochs=30,
+        num_train_epochs=15,
         learning_rate=0.02,
     )
     trainer.train()
