@@ -601,7 +601,8 @@ def _sum_by_example(values: Tensor, packing: Packing) -> Tensor:
 class DSAForSequenceClassification(DSAPreTrainedModel):
     """A classifier of sentences, or of pairs seen as one label, by `config.sentences_per_example`.
 
-    A pair's features are those of heuristic matching, [p; h; |p - h|; p * h] (Section 4.1), or what the config says.
+    A pair's features are those of heuristic matching, [p; h; |p - h|; p * h] (Section 4.1, there with h first), or what
+    the config says.
     """
 
     accepts_loss_kwargs = False  # a Trainer's num_items_in_batch counts neither samples nor the loss's other terms
