@@ -30,7 +30,6 @@ from lib.shipped import Pairs, draw_pairs
 from torch.profiler import ProfilerActivity, profile
 
 from modeling_dsa import DSAConfig, DSAForNLI
-from modeling_dsa.batching_dsa import token_ids
 from modeling_dsa.command.command_line import whole_number
 from modeling_dsa.shipped.settings import setting_folder
 from modeling_dsa.text.tokenization import WordTokenizer
@@ -38,7 +37,7 @@ from run_glue_style.training.accelerator import make_accelerator
 from run_glue_style.training.engine import Trainer
 from run_glue_style.training.objective import Classification
 from run_glue_style.training.recipe import RunArguments, TrainingRecipe
-from run_glue_style.training.tokenized_examples import TokenizedExamples, TokenizedTexts
+from run_glue_style.training.tokenized_examples import TokenizedExamples, TokenizedTexts, token_ids
 
 SETTINGS = ["dsa-single-snli", "dsa-multiple-snli", "static-cnn-snli", "bilstm-max-snli", "disan-snli"]
 PROFILED_STEPS = 3, 9  # of two runs: what the profiler writes down of a step takes it seconds to add up

@@ -62,8 +62,6 @@ def make_task(arguments: DataArguments) -> Task:
         class_names=CLASS_NAMES[classes],
         load=load,
         source=name or ", ".join(path.name for path in files.values()),
-        default_vectors=None,
-        baseline=None,
         example=SST_SENTENCES[:1],
         fingerprint=SST[classes].fingerprint,
         metrics=(ClassificationMetric(CLASS_NAMES[classes]),),

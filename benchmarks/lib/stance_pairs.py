@@ -7,12 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 from datasets import Dataset
 
-from modeling_dsa.batching_dsa import token_ids
 from modeling_dsa.text.tokenization import WordTokenizer, build_tokenizer, count_words
 from modeling_dsa.text.word_vectors import WordVectors
 from run_glue_style.tasks.distinct_texts import Indices, distinct_texts
 from run_glue_style.tasks.stance import CLASS_NAMES
-from run_glue_style.training.tokenized_examples import TokenizedExamples, TokenizedTexts
+from run_glue_style.training.tokenized_examples import TokenizedExamples, TokenizedTexts, token_ids
 from run_glue_style.training.training_batches import GroupedSampler
 
 EMBEDDING_SIZE = 100

@@ -280,21 +280,6 @@ def encode_sentences(
     return vectors[0] if isinstance(sentences, str) else vectors
 
 
-def token_ids(tokenizer: Tokenizer, texts: Iterable[str], progress: bool = False) -> tuple[Integers, Integers]:
-    """Tokenise texts to what is small in memory. Special tokens are read, and none added.
-
-    Args:
-        tokenizer: Its padding and truncation are switched off.
-        texts: As for [`TextTokenizer.tokens`].
-        progress: Show a bar.
-
-    Returns:
-        Ids of all texts one after another, (tokens,), int32, and how many each text has, (texts,), int64.
-    """
-    ids, _, lengths = TextTokenizer(tokenizer).tokens(texts, add_special_tokens=False, progress=progress)
-    return ids, lengths
-
-
 def check_token_ids(tokenizer: Tokenizer, vocab_size: int) -> None:
     """Refuse a tokenizer with ids that a model's word table does not have.
 
@@ -322,12 +307,6 @@ def unit_vectors(vectors: Vectors) -> Vectors:
     """Give each vector the length 1; one of zeros stays. (..., width) -> the same"""
     units: Vectors = vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-12)
     return units
-
-
-def first_nonfinite(rows: Vectors) -> int | None:
-    """The index of the first row with NaN or an infinity; None where there is none. (rows, numbers)"""
-    finite = np.isfinite(rows).all(axis=1)  # (rows,)
-    return None if finite.all() else int(finite.argmin())
 
 
 def softmax(scores: Vectors) -> Vectors:

@@ -5,8 +5,6 @@ separated by commas), and without any of these the models in the folders beside 
 DSA_ENCODER, or without one with dsa-mini-en beside its own folder.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The page: its components, what each event does, and in which order."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from html import escape

@@ -1,7 +1,5 @@
 """What one model makes of the text: its part of the page, with its own iteration and head."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Reading a text with a model of the DSA family: its classes, and the attention over its words."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cache
 from itertools import islice

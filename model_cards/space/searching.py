@@ -1,7 +1,5 @@
 """Search by meaning: the sentences of a small corpus that are nearest to a text."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cache
 

@@ -1,7 +1,5 @@
 """The part of the page that takes a CSV file and returns it with classes."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any

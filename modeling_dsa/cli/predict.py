@@ -7,8 +7,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
+from modeling_dsa.command.device import default_device
 from modeling_dsa.command.standard_output import standard_output
-from modeling_dsa.files.loading import default_device, load_config, load_model_and_tokenizer
+from modeling_dsa.files.loading import load_config, load_model_and_tokenizer
 from modeling_dsa.files.replacing import refuse_input, replaced_file
 from modeling_dsa.shipped.models import model_source
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from tqdm.auto import tqdm
 
-from modeling_dsa.batching_dsa import BATCH_SIZE, VectorType
+from modeling_dsa.batching_dsa import VectorType
 from modeling_dsa.command.launchers import Process
 from modeling_dsa.files.lines import STANDARD_INPUT
 from modeling_dsa.files.model_folder import holds_model
@@ -27,7 +27,7 @@ from .finite import check_finite
 from .manifest import MANIFEST, Manifest, check_or_write_manifest, require_own
 from .model_hash import model_hash
 from .sources import SentenceSource
-from .vector_files import SHARD_SIZE, Append, made_by, write_npy, write_parquet
+from .vector_files import Append, made_by, write_npy, write_parquet
 from .windows import windows
 
 logger = logging.getLogger(__name__)
@@ -47,10 +47,10 @@ class BulkOptions:
         overwrite: Replace what is there.
     """
 
-    batch_size: int = BATCH_SIZE
+    batch_size: int
+    shard_size: int
     normalize: bool = False
     dtype: VectorType = "float32"
-    shard_size: int = SHARD_SIZE
     overwrite: bool = False
 
 

@@ -25,7 +25,6 @@ _KNOWN = frozenset(
         "306e4207f31ff0b02f54d78a7bf85349a9de45ddbe0dbe7e36821d9d39a0b48c",  # lower case, words and pieces
         "349a0b6be69f3d2c021140612173121c6587956ff01ca282389270600b7dda60",  # words
         "a61aa9bc0ef4cdfbb8f8c931a89f562a1e25cc853158d0f8a6872c1e55aa499f",  # words and pieces
-        "752b8b96514ea7c93b82b4734ab162fce20abd767baf7991e5eccb90d98b2763",  # an earlier version
     )
 )
 _LONGEST_CHUNK = 64  # characters

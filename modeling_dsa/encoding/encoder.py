@@ -8,8 +8,9 @@ from typing import Any, Self, cast
 from transformers import AutoModel, PreTrainedModel, PreTrainedTokenizerBase
 
 from modeling_dsa.batching_dsa import BATCH_SIZE, Vectors, VectorType, check_token_ids, encode_sentences
+from modeling_dsa.command.device import default_device
 from modeling_dsa.encoders_dsa import ENCODERS
-from modeling_dsa.files.loading import default_device, load_tokenizer, loading_errors
+from modeling_dsa.files.loading import load_tokenizer, loading_errors
 from modeling_dsa.files.model_folder import read_config
 from modeling_dsa.vectors_dsa import batch_vectors
 

@@ -4,7 +4,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from modeling_dsa.batching_dsa import Vectors, first_nonfinite
+from modeling_dsa.batching_dsa import Vectors
+
+
+def first_nonfinite(rows: Vectors) -> int | None:
+    """The index of the first row with NaN or an infinity; None where there is none. (rows, numbers)"""
+    finite = np.isfinite(rows).all(axis=1)  # (rows,)
+    return None if finite.all() else int(finite.argmin())
 
 
 def check_finite(vectors: Vectors, sentences: Sequence[str]) -> None:

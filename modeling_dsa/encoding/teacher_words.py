@@ -87,7 +87,7 @@ def teacher_vectors(
     *,
     counts: Mapping[str, int] | None = None,
     frequency_weighting: float | None = None,
-    progress: bool = True,
+    progress: bool,
 ) -> WordVectors:
     """The vectors that a teacher gives the tokens of a tokenizer; a piece that continues a word without its `##`.
 

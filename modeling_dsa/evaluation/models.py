@@ -7,11 +7,12 @@ from functools import partial
 from typing import cast
 
 from modeling_dsa.batching_dsa import Text, Vectors
+from modeling_dsa.command.device import default_device
 from modeling_dsa.encoding.encoder import SentenceEncoder
 from modeling_dsa.encoding.finite import check_finite
 from modeling_dsa.encoding.sentence_transformers_files import steps_of_sentence_transformers
 from modeling_dsa.encoding.teacher import load_teacher
-from modeling_dsa.files.loading import default_device, load_model_and_tokenizer
+from modeling_dsa.files.loading import load_model_and_tokenizer
 from modeling_dsa.files.model_folder import OtherFamilyError, find_file, read_config
 from modeling_dsa.modeling_dsa import DSAForSequenceClassification
 from modeling_dsa.prediction.logits import score_function

@@ -48,24 +48,20 @@ class Result:
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> "Result":
-        """One of those of an evaluation.json, which calls the metrics figures.
+        """One of those of an evaluation.json.
 
         Raises:
             ValueError: It is something else.
         """
         try:
-            result = cls(**{"metrics" if name == "figures" else name: value for name, value in content.items()})
+            result = cls(**content)
             is_known = result.kind in _KINDS and result.metrics.keys() <= METRICS.keys()
             names_files = bool(result.files) and all(file.keys() >= {"name", "sha256"} for file in result.files)
         except (TypeError, AttributeError) as error:
             raise ValueError(f"a result has other entries: {one_line(error)}") from error
         if not is_known or not names_files:
-            raise ValueError("a result is of no known kind, has other figures, or names no file")
+            raise ValueError("a result is of no known kind, has other metrics, or names no file")
         return result
-
-    def as_json(self) -> dict[str, Any]:
-        """The same, ready for a JSON file."""
-        return {"figures" if name == "metrics" else name: value for name, value in asdict(self).items()}
 
 
 @dataclass(frozen=True)
@@ -102,7 +98,7 @@ class Evaluation:
 
     def as_json(self) -> dict[str, Any]:
         """Ready for a JSON file."""
-        return asdict(self) | {"results": [result.as_json() for result in self.results]}
+        return asdict(self)
 
     def as_markdown(self) -> str:
         """A table with a row for each result."""

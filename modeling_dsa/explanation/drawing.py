@@ -1,7 +1,5 @@
 """Pictures of attention: the tokens of sentences as boxes, shaded by how much each head looks at them."""
 
-from __future__ import annotations
-
 import os
 import textwrap
 import unicodedata
@@ -55,16 +53,16 @@ class DrawnSentence:
     """One sentence and where its heads look.
 
     Attributes:
-        text: the sentence.
-        offsets: (tokens,) start and end of each token in `text`, in characters.
-        weights: (heads, tokens), finite and not negative.
-        label: the heading of the sentence, such as `premise` or the predicted class.
-        names: whose each line of weights is; default: `head 1` and so on.
-        spread: (heads, tokens) the weights' standard deviations, where there are any.
+        text: The sentence.
+        offsets: Start and end of each token in `text`, in characters. (tokens,)
+        weights: Finite and not negative. (heads, tokens)
+        label: The heading of the sentence, such as `premise` or the predicted class.
+        names: Whose each line of weights is; default: `head 1` and so on.
+        spread: The weights' standard deviations, where there are any. (heads, tokens)
 
     Raises:
-        ValueError: if the weights are not (heads, tokens), the lengths differ, a weight is negative or not finite, or
-            a token is empty or outside the text.
+        ValueError: The weights are not (heads, tokens), the lengths differ, a weight is negative or not finite, or a
+            token is empty or outside the text.
     """
 
     text: str
@@ -138,16 +136,16 @@ def draw_attention(
     the same bytes where the same fonts are installed.
 
     Args:
-        sentences: in reading order.
-        path: where to write; the extension says what: `.png`, `.svg` (with text as text) or `.pdf`. The folder is made.
-        title: stands above the picture.
-        columns: how many sentences stand side by side, such as the 2 of a pair.
+        sentences: In reading order.
+        path: Where to write; the extension says what: `.png`, `.svg` (with text as text) or `.pdf`. The folder is made.
+        title: Stands above the picture.
+        columns: How many sentences stand side by side, such as the 2 of a pair.
 
     Returns:
         The path written.
 
     Raises:
-        ValueError: if there are no sentences, or the extension is another.
+        ValueError: There are no sentences, or the extension is another.
     """
     path = Path(path)
     extension = path.suffix.lower()

@@ -53,16 +53,16 @@ class FaithfulnessReport:
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> "FaithfulnessReport":
-        """That of a faithfulness.json, which calls the metrics figures.
+        """That of a faithfulness.json.
 
         Raises:
             TypeError: It holds other entries.
         """
-        return cls(**{"metrics" if name == "figures" else name: value for name, value in content.items()})
+        return cls(**content)
 
     def as_json(self) -> dict[str, Any]:
         """The same, ready for a JSON file."""
-        return {"figures" if name == "metrics" else name: value for name, value in asdict(self).items()}
+        return asdict(self)
 
     def as_markdown(self) -> str:
         """A table with a row for each method."""

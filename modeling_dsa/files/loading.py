@@ -1,6 +1,4 @@
-"""A model, its config and its tokenizer, loaded, and where it computes; the many kinds of errors with which they
-refuse, as one sentence.
-"""
+"""A model, its config and its tokenizer, loaded; the many kinds of errors with which they refuse, as one sentence."""
 
 import os
 from collections.abc import Iterator
@@ -20,14 +18,6 @@ if TYPE_CHECKING:
 
     from modeling_dsa.configuration_dsa import DSAConfig
     from modeling_dsa.modeling_dsa import DSAPreTrainedModel
-
-
-def default_device() -> str:
-    """Where a model computes if nobody says it: on a GPU where there is one, that of `LOCAL_RANK`, else on the CPU."""
-    import torch
-
-    gpus = torch.cuda.device_count()  # which processes share where they are fewer
-    return f"cuda:{int(os.environ.get('LOCAL_RANK', 0)) % gpus}" if gpus else "cpu"
 
 
 @contextmanager

@@ -53,7 +53,7 @@ class NotPushedError(Exception):
 
 
 def open_repository(
-    repo_id: str, *, private: bool | None = None, revision: str | None = None, static_space: bool = False
+    repo_id: str, *, private: bool | None, revision: str | None = None, static_space: bool = False
 ) -> str:
     """Make a model's repository, and a branch of it, where they do not exist yet.
 
@@ -139,7 +139,7 @@ def push_folder(
         raise NotPushedError(hub_error_sentence(error), "The model", repo_id, remedy) from error
 
 
-def push_static_space(folder: Path, repo_id: str, *, private: bool | None = None, command: str) -> CommitInfo:
+def push_static_space(folder: Path, repo_id: str, *, private: bool | None, command: str) -> CommitInfo:
     """Push the folder of a static Space in one commit, in which files go that the folder does not have.
 
     Args:

@@ -77,8 +77,6 @@ class OnnxModel:
         if about is None:
             raise ValueError(f"{file} does not say what it is: give a file that `dsa onnx` wrote.")
         self.about: dict[str, Any] = json.loads(about)
-        if "vocab_size" not in self.about:
-            raise ValueError(f"{file} is of an earlier version: write it again by `dsa onnx FOLDER --overwrite`.")
         refuse_unknown_patterns(Path(tokenizer))
         try:
             self.tokenizer = Tokenizer.from_file(str(tokenizer))
@@ -154,7 +152,7 @@ class OnnxModel:
 
     def _other_config(self, folder: Path) -> str:
         """From what else than the folder's config; nothing where that says the same, or it has none."""
-        if "config" not in self.about or not (folder / CONFIG).is_file():  # an earlier version kept no config
+        if not (folder / CONFIG).is_file():
             return ""
         written = read_config(folder)
         for name, value in self.about["config"].items():

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 import torch
 from transformers import PreTrainedTokenizerBase
 
-from modeling_dsa.batching_dsa import Batch, Text, TextTokenizer, Vectors, compute_in_batches, first_nonfinite
+from modeling_dsa.batching_dsa import Batch, Text, TextTokenizer, Vectors, compute_in_batches
+from modeling_dsa.encoding.finite import first_nonfinite
 from modeling_dsa.modeling_dsa import DSAForSequenceClassification
 from modeling_dsa.prediction.logits import logits_to_scores, score_function
 

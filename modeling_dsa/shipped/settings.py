@@ -40,11 +40,7 @@ def recipe_path(recipe: str | None, setting: Path | None) -> Path | None:
     """
     if recipe is None:
         return setting / "recipe.yaml" if setting is not None and (setting / "recipe.yaml").is_file() else None
-    for path in _candidates(CONFIGURATION / "recipes", recipe, ".yaml"):
-        if path.is_file():
-            return path
-    names = (path.stem for path in (CONFIGURATION / "recipes").glob("*.yaml"))
-    raise ValueError(f"There is no recipe '{recipe}'. {suggestion(recipe, names)}")
+    return _yaml_file("recipe", recipe)
 
 
 def table_path(name: str) -> Path:
@@ -53,11 +49,7 @@ def table_path(name: str) -> Path:
     Raises:
         ValueError: There is no such table.
     """
-    path = CONFIGURATION / "tables" / f"{name}.yaml"
-    if not path.is_file():
-        names = (path.stem for path in path.parent.glob("*.yaml"))
-        raise ValueError(f"There is no table '{name}'. {suggestion(name, names)}")
-    return path
+    return _yaml_file("table", name, takes_path=False)
 
 
 def grid_path(name: str) -> Path:
@@ -69,11 +61,16 @@ def grid_path(name: str) -> Path:
     Raises:
         ValueError: There is no such grid.
     """
-    for path in _candidates(CONFIGURATION / "grids", name, ".yaml"):
+    return _yaml_file("grid", name)
+
+
+def _yaml_file(kind: str, name: str, takes_path: bool = True) -> Path:
+    folder = CONFIGURATION / f"{kind}s"
+    paths = _candidates(folder, name, ".yaml") if takes_path else [folder / f"{name}.yaml"]
+    for path in paths:
         if path.is_file():
             return path
-    names = (path.stem for path in (CONFIGURATION / "grids").glob("*.yaml"))
-    raise ValueError(f"There is no grid '{name}'. {suggestion(name, names)}")
+    raise ValueError(f"There is no {kind} '{name}'. {suggestion(name, (path.stem for path in folder.glob('*.yaml')))}")
 
 
 def _candidates(shipped: Path, name: str, extension: str = "") -> list[Path]:

@@ -95,7 +95,7 @@ def count_words(texts: Iterable[str], *, lowercase: bool, open_vocabulary: bool 
     return Counter(dict(sorted(counts.items(), key=lambda item: (-item[1], item[0]))))
 
 
-def split_texts(texts: Iterable[str], *, lowercase: bool, open_vocabulary: bool = False) -> Iterator[list[str]]:
+def split_texts(texts: Iterable[str], *, lowercase: bool, open_vocabulary: bool) -> Iterator[list[str]]:
     """The words of each text, without special tokens; the arguments are those of `count_words`."""
     normalise, split = normalizer(lowercase=lowercase), pre_tokenizer(open_vocabulary=open_vocabulary)
     for text in texts:

@@ -166,7 +166,7 @@ def latin_characters(*, lowercase: bool) -> tuple[list[str], list[str]]:
     return found(rf"{_LATIN.visible}#<>{_SIGNS}"), found(_LATIN.visible)
 
 
-def pre_tokenizer(*, open_vocabulary: bool = False) -> pre_tokenizers.PreTokenizer:
+def pre_tokenizer(*, open_vocabulary: bool) -> pre_tokenizers.PreTokenizer:
     """What splits a normalised text into words.
 
     Args:

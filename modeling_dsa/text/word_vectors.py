@@ -89,8 +89,8 @@ def read_vectors(
         progress: Show a progress bar, in bytes of the file.
 
     Raises:
-        FileNotFoundError: there is no such file.
-        ValueError: the file is in none of the formats, damaged or cut off, a kept row is broken (the message names its
+        FileNotFoundError: There is no such file.
+        ValueError: The file is in none of the formats, damaged or cut off, a kept row is broken (the message names its
             line), or it has none of the wanted words.
     """
     if isinstance(words, str):

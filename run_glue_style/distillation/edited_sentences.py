@@ -11,6 +11,7 @@ twice and none of the input's; distil from both files in one.
 """
 
 import argparse
+import logging
 import random
 import re
 import sys
@@ -28,6 +29,8 @@ from modeling_dsa.files.replacing import replaced_file
 
 from .near_words import FEWEST_OCCURRENCES, near_words
 
+logger = logging.getLogger(__name__)
+
 Words = list[str]
 
 FEWEST = 4  # words of a sentence that is edited
@@ -43,7 +46,7 @@ _WORD = re.compile(r"[^\W\d_]+")
 class SentenceEditor:
     """Draws edits of the sentences of one text."""
 
-    def __init__(self, sentences: Sequence[str], seed: int, near: Mapping[str, Sequence[str]] | None = None) -> None:
+    def __init__(self, sentences: Sequence[str], seed: int, near: Mapping[str, Sequence[str]] | None) -> None:
         """Set up.
 
         Args:
@@ -130,7 +133,7 @@ class SentenceEditor:
 
 
 def write_edited(
-    sentences: Sequence[str], path: Path, copies: int, seed: int, near: Mapping[str, Sequence[str]] | None = None
+    sentences: Sequence[str], path: Path, copies: int, seed: int, near: Mapping[str, Sequence[str]] | None
 ) -> int:
     """Write edited copies of sentences, one a line, and return how many there are.
 
@@ -161,8 +164,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--near_words", metavar="MODEL", help="An encoder, by whose vectors words are put in place of near ones."
     )
-    parser.add_argument("--seed", type=int, default=0, help="Default: %(default)s.")
-    return exit_code_of(partial(_edit, parser.parse_args(argv)), argv)
+    parser.add_argument("--seed", type=whole_number(0), default=0, help="Default: %(default)s.")
+    return exit_code_of(partial(_edit, parser.parse_args(argv)), argv, level=logging.INFO)
 
 
 def _edit(arguments: argparse.Namespace) -> None:
@@ -178,7 +181,7 @@ def _edit(arguments: argparse.Namespace) -> None:
                 "give more sentences."
             )
     count = write_edited(sentences, arguments.output, arguments.copies, arguments.seed, near)
-    print(f"{count:,} edited sentences are in {arguments.output}.", file=sys.stderr)  # noqa: T201
+    logger.info(f"{count:,} edited sentences are in {arguments.output}.")
 
 
 if __name__ == "__main__":

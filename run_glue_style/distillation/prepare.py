@@ -13,7 +13,6 @@ from accelerate import Accelerator
 from numpy.typing import NDArray
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from modeling_dsa.batching_dsa import token_ids
 from modeling_dsa.command.launchers import Process
 from modeling_dsa.encoding.sources import open_sentences
 from modeling_dsa.encoding.teacher import load_teacher, teacher_caches, teacher_width
@@ -26,7 +25,7 @@ from run_glue_style.training.recipe import ModelArguments, RunArguments
 from run_glue_style.training.results import SPEARMAN_OF, spearman_of_files
 from run_glue_style.training.run import PreparedRun
 from run_glue_style.training.token_store import token_cache, tokenize_once
-from run_glue_style.training.tokenized_examples import TokenizedExamples, TokenizedTexts
+from run_glue_style.training.tokenized_examples import TokenizedExamples, TokenizedTexts, token_ids
 
 from .arguments import LossArguments, TeacherArguments
 from .examples import DistillationExamples

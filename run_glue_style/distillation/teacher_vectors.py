@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from modeling_dsa.batching_dsa import first_nonfinite, unit_vectors
+from modeling_dsa.batching_dsa import unit_vectors
 from modeling_dsa.command.messages import one_line
+from modeling_dsa.encoding.finite import first_nonfinite
 from modeling_dsa.encoding.teacher_words import leading_components
 from modeling_dsa.files.replacing import replaced_file
 

@@ -35,7 +35,7 @@ def draw_costs(
     table: PublishedTable,
     runs: Mapping[str, Sequence[Mapping[str, Any]]],
     path: Path,
-    epochs: Mapping[str, float] | None = None,
+    epochs: Mapping[str, float] | None,
 ) -> None:
     """Draw it as a PNG and as an SVG.
 

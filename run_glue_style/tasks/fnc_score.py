@@ -1,7 +1,5 @@
 """The official weighted score of the Fake News Challenge (FNC-1) as an `evaluate.Metric` that needs no network."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 
@@ -28,10 +26,10 @@ class FNCScore(OfflineMetric):
     0.25 where it is right.
 
     Args:
-        class_names: the classes in the order of their integer labels, `unrelated` among them.
+        class_names: The classes in the order of their integer labels, `unrelated` among them.
 
     Raises:
-        ValueError: if no class is called `unrelated`.
+        ValueError: No class is called `unrelated`.
     """
 
     def __init__(self, class_names: Sequence[str]) -> None:

@@ -88,7 +88,7 @@ class ExampleFormat:
         return digest.hexdigest()
 
 
-def dataset_table(dataset: Dataset, name: str, *, has_types: bool = True) -> Table:
+def dataset_table(dataset: Dataset, name: str, *, has_types: bool) -> Table:
     """The rows of a split of a loaded data set.
 
     Args:

@@ -1,7 +1,5 @@
 """The metrics of the training and evaluation scripts: `evaluate.Metric`s that need no network."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, runtime_checkable
 
@@ -45,10 +43,10 @@ class ClassificationMetric(OfflineMetric):
     What it computes is what `classification_scores` returns.
 
     Args:
-        class_names: the classes in the order of their integer labels.
+        class_names: The classes in the order of their integer labels.
 
     Raises:
-        ValueError: if `class_names` has fewer than two names or one twice.
+        ValueError: `class_names` has fewer than two names or one twice.
     """
 
     def __init__(self, class_names: Sequence[str]) -> None:

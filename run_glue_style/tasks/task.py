@@ -26,12 +26,12 @@ class Task:
         load: Reads the data: the columns of texts and `label`, in the splits `train`, the validation splits and perhaps
             `test`. A split without examples is left out.
         source: What the data are, for people.
-        default_vectors: Word vectors that fit the data, if the package ships any.
         fingerprint: A hash of a split's contents.
-        baseline: A measured figure to compare with, for people, if there is one.
         example: Texts for the line of Python that closes a run.
         metrics: What an evaluation reports, under names that differ. They are given predictions and references: indices
             of classes, or numbers for a regression.
+        default_vectors: Word vectors that fit the data, if the package ships any.
+        baseline: A measured figure to compare with, for people, if there is one.
         metric_for_best_model: The metric that chooses the best weights where the recipe names none.
         group_column: The text column whose texts stand in many examples each and cost most. Examples of one text come
             in one batch, where the model encodes it once.
@@ -45,11 +45,11 @@ class Task:
     class_names: tuple[str, ...]
     load: Callable[[], DatasetDict]
     source: str
-    default_vectors: Path | None
     fingerprint: Callable[[Dataset], str]
-    baseline: str | None
     example: tuple[str, ...]
     metrics: tuple[evaluate.Metric, ...]
+    default_vectors: Path | None = None
+    baseline: str | None = None
     metric_for_best_model: str = "accuracy"
     group_column: str | None = None
     check_setting: Callable[[str], None] = accept_any_setting

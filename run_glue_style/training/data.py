@@ -142,8 +142,8 @@ def tokenize_data(
     tokenizer: PreTrainedTokenizerBase,
     max_tokens: int | None,
     show_progress: bool,
-    shares: ClassShares | None = None,
-    start: str | None = None,
+    shares: ClassShares | None,
+    start: str | None,
 ) -> TokenizedData:
     """Tokenise each distinct text once, in the cache of `datasets`.
 

@@ -260,10 +260,11 @@ def has_fresh_head(start: str | None, config: DSAConfig) -> bool:
         start: The saved model.
         config: That of the model that is trained.
     """
-    if start is None:
-        return True
-    stored = DSAConfig.from_pretrained(start)
-    return (
+    return start is None or not _has_head_for(DSAConfig.from_pretrained(start), config)
+
+
+def _has_head_for(stored: DSAConfig, config: DSAConfig) -> bool:
+    return not (
         sorted(stored.class_names) != sorted(config.class_names)
         or any(getattr(stored, name) != getattr(config, name) for name in ("sentences_per_example", "problem_type"))
         or (config.sentences_per_example == 2 and list(stored.pair_features) != list(config.pair_features))
@@ -286,16 +287,16 @@ def _saved_model(task: Task, arguments: ModelArguments, config: DSAConfig, seed:
     """A saved model, with a fresh head where its own does not fit the task."""
     start = arguments.model_name_or_path
     assert start is not None
+    stored = DSAConfig.from_pretrained(start)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)  # for a head that the model does not have
-        if not has_fresh_head(start, config):
+        if _has_head_for(stored, config):
             saved: DSAForSequenceClassification = task.model_class.from_pretrained(start, config=config)
-            stored = DSAConfig.from_pretrained(start).class_names
-            _reorder_classes(saved, [stored.index(name) for name in config.class_names])
+            _reorder_classes(saved, [stored.class_names.index(name) for name in config.class_names])
             return saved
         model = task.model_class(config)
         as_saved = copy.deepcopy(config)
-        as_saved.projection_size = stored_size = DSAConfig.from_pretrained(start).projection_size
+        as_saved.projection_size = stored_size = stored.projection_size
         _begin_with(model.dsa, DSAModel.from_pretrained(start, config=as_saved).state_dict())
     config.architectures = [task.model_class.__name__]  # records tell by it what was trained
     wider = ""

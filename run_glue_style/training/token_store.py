@@ -10,9 +10,10 @@ import pyarrow
 from numpy.typing import NDArray
 from transformers import PreTrainedTokenizerBase
 
-from modeling_dsa.batching_dsa import token_ids
 from modeling_dsa.files.hashing import with_length
 from modeling_dsa.files.replacing import replaced_file
+
+from .tokenized_examples import token_ids
 
 COLUMN = "input_ids"
 

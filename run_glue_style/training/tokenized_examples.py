@@ -1,17 +1,36 @@
 """Tokenised examples that hold each distinct text once: a batch is put together when it is read."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from tokenizers import Tokenizer
 from transformers import PreTrainedTokenizerBase
 
+from modeling_dsa.batching_dsa import TextTokenizer
 from run_glue_style.tasks.class_shares import ClassShares
 from run_glue_style.tasks.distinct_texts import Indices
 
 from .training_batches import label_array
+
+
+def token_ids(
+    tokenizer: Tokenizer, texts: Iterable[str], progress: bool = False
+) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """Tokenise texts to what is small in memory. Special tokens are read, and none added.
+
+    Args:
+        tokenizer: Its padding and truncation are switched off.
+        texts: As for [`TextTokenizer.tokens`].
+        progress: Show a bar.
+
+    Returns:
+        Ids of all texts one after another, (tokens,), and how many each text has, (texts,).
+    """
+    ids, _, lengths = TextTokenizer(tokenizer).tokens(texts, add_special_tokens=False, progress=progress)
+    return ids, lengths
 
 
 class TokenizedTexts:

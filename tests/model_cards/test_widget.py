@@ -1,7 +1,5 @@
 """model_cards/widget: the page reads texts as Python does, and answers what onnxruntime answers, without a server."""
 
-from __future__ import annotations
-
 import json
 import os
 import random

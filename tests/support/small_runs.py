@@ -18,7 +18,6 @@ from accelerate.state import AcceleratorState, GradientState
 from small_models import small_config
 
 from modeling_dsa import DSAForNLI
-from modeling_dsa.batching_dsa import token_ids
 from modeling_dsa.shipped.nli import NLI_CLASS_NAMES
 from modeling_dsa.text.tokenization import WordTokenizer, build_tokenizer, count_words
 from run_glue_style.sample import SAMPLE_FILES
@@ -27,7 +26,7 @@ from run_glue_style.training.engine import Trainer
 from run_glue_style.training.entry import run_script
 from run_glue_style.training.objective import Classification, ComputeMetrics, Metrics, Objective
 from run_glue_style.training.recipe import RunArguments, TrainingRecipe
-from run_glue_style.training.tokenized_examples import TokenizedExamples, TokenizedTexts
+from run_glue_style.training.tokenized_examples import TokenizedExamples, TokenizedTexts, token_ids
 
 Example = dict[str, Any]
 SMALL_SIZES: dict[str, Any] = {

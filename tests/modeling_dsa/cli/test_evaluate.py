@@ -60,7 +60,7 @@ def test_figures_are_those_of_other_libraries(folder: Path, tmp_path: Path, caps
     content = json.loads((tmp_path / "new" / "evaluation.json").read_text(encoding="utf-8"))
     similarity, classification = content["results"]
     expected = similarity_by_sentence_transformers(model)
-    assert similarity["figures"]["spearman"] == pytest.approx(expected, abs=1e-6)
+    assert similarity["metrics"]["spearman"] == pytest.approx(expected, abs=1e-6)
     assert f"| scores.tsv | similarity | 40 | {100 * expected:.1f} |" in table
     answers = pipeline("text-classification", model=str(model), device="cpu")(
         [{"text": row["premise"], "text_pair": row["hypothesis"]} for row in PAIRS]
@@ -68,7 +68,7 @@ def test_figures_are_those_of_other_libraries(folder: Path, tmp_path: Path, caps
     predicted = [answer["label"] for answer in answers]
     gold = [NLI_LABELS[row["label"]] for row in PAIRS]
     names = list(NLI_LABELS.values())
-    assert classification["figures"] == pytest.approx(
+    assert classification["metrics"] == pytest.approx(
         {
             "accuracy": accuracy_score(gold, predicted),
             "macro_f1": f1_score(gold, predicted, average="macro", labels=names, zero_division=0),
@@ -97,7 +97,7 @@ def test_any_sentence_transformers_model_is_compared_by_the_same_code(folder: Pa
     assert evaluate(tmp_path / "static", "--similarity", folder / "scores.tsv", "--output", tmp_path) == 0
     content = json.loads((tmp_path / "evaluation.json").read_text(encoding="utf-8"))
     assert content["library"] == "sentence-transformers"
-    found = content["results"][0]["figures"]["spearman"]
+    found = content["results"][0]["metrics"]["spearman"]
     assert found == pytest.approx(similarity_by_sentence_transformers(tmp_path / "static"), abs=1e-6)
 
 
@@ -190,7 +190,7 @@ def test_card_keeps_what_it_holds(folder: Path, tmp_path: Path) -> None:
         "pearsonr",
     )
     written = json.loads((model / "evaluation.json").read_text(encoding="utf-8"))["results"][0]
-    assert spearman.metric_value == written["figures"]["spearman"]
+    assert spearman.metric_value == written["metrics"]["spearman"]
     left, right = (card.data.to_dict() for card in (before, after))
     del left["model-index"], right["model-index"]
     assert left | {"model_version": 1.1} == right

@@ -67,7 +67,7 @@ def test_faithfulness_is_measured_and_goes_into_the_card(
     assert after.data.to_dict() == before.data.to_dict()
     table, _, verdict = capsys.readouterr().out.rstrip().rpartition("\n\n")
     assert verdict == content["verdict"]
-    mean = content["figures"]["random"]["sufficiency"]["mean"]
+    mean = content["metrics"]["random"]["sufficiency"]["mean"]
     assert f"| {100 * mean:.1f} [" in table.splitlines()[-1]
 
 

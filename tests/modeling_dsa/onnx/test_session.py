@@ -20,7 +20,7 @@ from modeling_dsa import DSAForNLI
 from modeling_dsa.cli.main import main
 from modeling_dsa.encoding.encoder import SentenceEncoder
 from modeling_dsa.onnx.export import export_onnx
-from modeling_dsa.onnx.session import METADATA, OnnxModel, open_session
+from modeling_dsa.onnx.session import OnnxModel, open_session
 
 SHIPPED = Path(__file__).parents[3] / "model_cards" / "dsa-snli"
 SENTENCES = ["A man [SEP] plays.", "", "The zqxv plays on the street.", "Nobody sings.", "man " * 70, "\ud800 man"]
@@ -195,15 +195,6 @@ def test_the_file_of_an_earlier_config_is_refused(
 def test_mistakes_are_told(exported: Saved, call: Any, error: str) -> None:
     with pytest.raises(ValueError, match=error):
         call(OnnxModel.from_pretrained(exported.folder))
-
-
-def test_a_file_of_an_earlier_version_is_told(exported: Saved, tmp_path: Path) -> None:
-    old, file = onnx.load(exported.folder / "onnx" / "model.onnx"), tmp_path / "model.onnx"
-    about = {name: value for name, value in json.loads(old.metadata_props[0].value).items() if name != "vocab_size"}
-    onnx.helper.set_model_props(old, {METADATA: json.dumps(about)})
-    onnx.save(old, file)
-    with pytest.raises(ValueError, match=r"model.onnx is of an earlier version: write it again by `dsa onnx FOLDER"):
-        OnnxModel(file, exported.folder / "tokenizer.json")
 
 
 def test_broken_files_are_told(exported: Saved, tmp_path: Path) -> None:

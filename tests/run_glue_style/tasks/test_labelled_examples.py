@@ -1,7 +1,5 @@
 """run_glue_style.tasks.labelled_examples, with pairs of natural language inference as the examples."""
 
-from __future__ import annotations
-
 import csv
 import gzip
 import json

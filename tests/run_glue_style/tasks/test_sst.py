@@ -1,7 +1,5 @@
 """run_glue_style.tasks.sst: trees, phrases, tables and data sets, and the location of each mistake."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import logging

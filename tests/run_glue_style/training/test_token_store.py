@@ -8,10 +8,10 @@ import pytest
 from datasets import Dataset
 from small_runs import pairs, small_tokenizer
 
-from modeling_dsa.batching_dsa import token_ids
 from modeling_dsa.text.tokenization import build_tokenizer
 from run_glue_style.training import token_store
 from run_glue_style.training.token_store import COLUMN, tokenize_once
+from run_glue_style.training.tokenized_examples import token_ids
 
 TEXTS = ["A man.", "", "a [SEP] b", "\u200b", "“Curly” – it's 1,000…", *(row["premise"] for row in pairs("train"))]
 

@@ -14,12 +14,12 @@ from torch.utils.data import DataLoader
 from transformers import DataCollatorWithPadding
 
 from modeling_dsa import DSAForNLI
-from modeling_dsa.batching_dsa import token_ids
 from run_glue_style.tasks.distinct_texts import distinct_texts
 from run_glue_style.training.tokenized_examples import (
     TokenizedExamples,
     TokenizedTexts,
     TruncationStats,
+    token_ids,
     truncation_stats,
 )
 from run_glue_style.training.training_batches import PaddingCollator

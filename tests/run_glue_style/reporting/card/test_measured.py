@@ -14,7 +14,7 @@ from run_glue_style.reporting.card.measured import put_measured
 SHIPPED = Path(__file__).parents[4] / "model_cards" / "dsa-snli"
 
 
-NO_FILES = '{"kind": "probe", "files": [], "examples": 1, "figures": {}}'
+NO_FILES = '{"kind": "probe", "files": [], "examples": 1, "metrics": {}}'
 
 
 def card() -> ModelCard:
@@ -68,4 +68,4 @@ def test_the_evaluation_goes_into_text_and_metadata(tmp_path: Path) -> None:
     put_measured(written, tmp_path)
     assert "## Evaluation by `dsa evaluate`" in written.text
     metrics = [result.metric_value for result in cast(ModelCardData, written.data).eval_results or []]
-    assert metrics == [value for result in content["results"] for value in result["figures"].values()]
+    assert metrics == [value for result in content["results"] for value in result["metrics"].values()]

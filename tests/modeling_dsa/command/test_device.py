@@ -1,9 +1,9 @@
-"""modeling_dsa.files.loading: where a model computes if nobody says it."""
+"""modeling_dsa.command.device: where a model computes if nobody says it."""
 
 import pytest
 import torch
 
-from modeling_dsa.files.loading import default_device
+from modeling_dsa.command.device import default_device
 
 
 @pytest.mark.parametrize(
