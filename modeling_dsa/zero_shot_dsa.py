@@ -44,7 +44,7 @@ class ZeroShotSimilarityPipeline(SentenceEmbeddingPipeline):
         nothing.
 
         Args:
-            inputs: A text, a list of texts, or what gives texts one by one.
+            inputs: A text, a list or column of texts, or what gives texts one by one.
             *args: As for every pipeline.
             candidate_labels: Names or descriptions of the classes; in one string, commas stand between them.
             template: What makes a description of a label, which takes the place of its `{}`.
@@ -77,7 +77,8 @@ class ZeroShotSimilarityPipeline(SentenceEmbeddingPipeline):
 
         if isinstance(inputs, str):
             return told_answer(inputs, encode(inputs, *args, **options))
-        if isinstance(inputs, list | tuple):
+        if isinstance(inputs, np.ndarray | Sequence):
+            inputs = list(inputs)
             vectors = encode(inputs, *args, **options)
             _tell_unknown(tokenizer, inputs)
             return list(map(answer, inputs, vectors))

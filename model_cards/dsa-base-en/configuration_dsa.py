@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from .variational_dsa import PairwisePooling  # noqa: F401
     from .windows_dsa import Windows  # noqa: F401
 
+_CLASSIFIERS = ("DSAForNLI", "DSAForSequenceClassification")
+
 logger = logging.get_logger(__name__)
 
 
@@ -77,7 +79,7 @@ class DSAConfig(DSAConfigFields):
     @property
     def is_classifier(self) -> bool:
         """Whether the model that was saved with this config has classes, and not vectors alone."""
-        return any(str(name).startswith("DSAFor") for name in self.architectures or ())
+        return any(name in _CLASSIFIERS for name in self.architectures or ())
 
     @property
     def class_names(self) -> list[str]:

@@ -1,10 +1,13 @@
 """The pipeline "sentence-embedding": texts in, the vectors of the model's pooling out."""
 
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, cast
 
+import numpy as np
 import torch
 from torch import Tensor
+from torch.utils.data import Dataset
 from transformers import Pipeline, PreTrainedModel, PreTrainedTokenizerBase
 
 from .batching_dsa import BATCH_SIZE, TextTokenizer, check_token_ids, encode_sentences, replace_surrogates
@@ -16,7 +19,7 @@ class SentenceEmbeddingPipeline(Pipeline):
 
     `pipeline("sentence-embedding", model=..., trust_remote_code=True)(texts)` returns for one text a list of m * d_o
     numbers, and for a list of texts a list of those. With `return_tensors=True` a vector is a tensor (m * d_o,), and
-    with `normalize=True` it has length 1. A generator or data set is read while the vectors come out.
+    with `normalize=True` it has length 1. An iterator or data set is read while the vectors come out.
     """
 
     _load_processor = False
@@ -45,16 +48,20 @@ class SentenceEmbeddingPipeline(Pipeline):
         """Encode texts.
 
         Args:
-            inputs: A text, a list of texts, or what gives texts one by one.
+            inputs: A text, a list or column of texts, or what gives texts one by one.
             *args: As for every pipeline.
             num_workers: As for every pipeline, for a data set; a list needs none.
             batch_size: Texts that the model sees at once; it changes the speed and not the vectors.
             **options: `normalize` and `return_tensors`.
 
         Raises:
-            ValueError: One of a list is no string.
+            ValueError: One of a list is no string, or there is no such option.
         """
-        if not isinstance(inputs, str | list | tuple):
+        if isinstance(inputs, np.ndarray | Sequence) and not isinstance(inputs, str):
+            inputs = list(inputs)
+        elif isinstance(inputs, Iterable) and not isinstance(inputs, str | Mapping | Dataset):
+            inputs = (text for text in inputs)  # a generator transformers knows
+        if not isinstance(inputs, str | list):
             return super().__call__(inputs, *args, num_workers=num_workers, batch_size=batch_size, **options)
         wanted = self._postprocess_params | self._sanitize_parameters(**options)[2]
         base = cast(PreTrainedModel, self.model.base_model)
@@ -71,8 +78,10 @@ class SentenceEmbeddingPipeline(Pipeline):
         return torch.from_numpy(vectors) if isinstance(inputs, str) else list(torch.from_numpy(vectors))
 
     def _sanitize_parameters(
-        self, normalize: bool | None = None, return_tensors: bool | None = None
+        self, normalize: bool | None = None, return_tensors: bool | None = None, **others: Any
     ) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
+        if others:
+            raise ValueError(f"This pipeline has no option {', '.join(map(repr, others))}: leave it out.")
         options = {"normalize": normalize, "return_tensors": return_tensors}
         return {}, {}, {name: value for name, value in options.items() if value is not None}
 

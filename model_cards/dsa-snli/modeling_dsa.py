@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from transformers import PreTrainedModel
-from transformers.utils import logging
+from transformers.utils import SAFE_WEIGHTS_INDEX_NAME, SAFE_WEIGHTS_NAME, logging
 from transformers.utils.generic import ModelOutput, can_return_tuple
 
 from .classifier_dsa import ClassifierLayer, FoldedClassifierLayer, HighwayLayer
@@ -204,8 +204,11 @@ class DSAPreTrainedModel(PreTrainedModel):
         model, loading_info = loaded
         if not shows_info and kwargs.get("state_dict") is None:
             missing = loading_info["missing_keys"]
-            if not model.config.is_classifier and model.base_model is not model:  # an encoder gets a new head
-                missing = {name for name in missing if name.startswith(f"{cls.base_model_prefix}.")}
+            if model.base_model is not model:
+                has_saved_head = model.config.is_classifier and isinstance(model, DSAForSequenceClassification)
+                is_new = kwargs.get("ignore_mismatched_sizes") or not has_saved_head
+                parts = (f"{cls.base_model_prefix}.", *(() if is_new else ("pair_features.", "classifier.")))
+                missing = {name for name in missing if name.startswith(parts)}
             refuse_missing_weights(model.name_or_path, missing)
         refuse_nonfinite_weights(model.name_or_path, model)
         model.apply_freezing()
@@ -253,6 +256,8 @@ class DSAPreTrainedModel(PreTrainedModel):
                 self.config.architectures = classes[:1]
                 self.config.save_pretrained(save_directory)
             write_repository_files(Path(save_directory))
+            if kwargs.get("variant") is None:
+                _remove_other_form(Path(save_directory))
             if push_to_hub:
                 self.push_to_hub(repo_id, **to_push, max_shard_size=kwargs.get("max_shard_size", "50GB"))
 
@@ -263,8 +268,9 @@ class DSAPreTrainedModel(PreTrainedModel):
         memory: 2,700 numbers a token for single DSA ([`FoldedDenseCNN`]), and with
         `config.word_shortcut` those of a sentence vector. They are not saved, but the config remembers,
         and `from_pretrained` folds again. `unfold_embeddings()` undoes it; `train()` and new weights or tokens that
-        come through a method of the model, and not of a part such as `classifier`, drop the tables. Without effect
-        where gradients are recorded, and on `inputs_embeds`, hidden states, compilation and export.
+        come through a method of the model, and not of a part such as `classifier`, drop the tables. Adapters count as
+        they are when it is called. Without effect where gradients are recorded, and on `inputs_embeds`, hidden states,
+        compilation and export.
 
         Raises:
             ValueError: The encoder has nothing to fold, or the model is in training mode, is offloaded or lies on
@@ -276,9 +282,10 @@ class DSAPreTrainedModel(PreTrainedModel):
             raise ValueError(f"Only encoder {foldable} can be folded; this is '{self.config.encoder}'.")
         if self.training:
             raise ValueError("Folding is for prediction: call model.eval() first.")
-        table = cast(Tensor, base.get_input_embeddings().weight)
         if not self._lies_on_one_device():
             raise ValueError("A model that is offloaded or lies on several devices cannot be folded: load it whole.")
+        with torch.no_grad():  # and not the weight, to which an adapter adds
+            table = base.embed_tokens(torch.arange(self.config.vocab_size, device=self.device))  # (V, d_0)
         base.folded = FoldedDenseCNN(cast(DenseCNN, base.encoder), table)
         if base.shortcut is not None:
             base.shortcut.folded = FoldedShortcut(base.shortcut, table)
@@ -358,7 +365,11 @@ class DSAModel(DSAPreTrainedModel):
         A row is one sentence, also for a model of pairs: a separator in it is left out, and splits nothing.
 
         (batch, tokens) twice -> (batch, width)
+
+        Raises:
+            ValueError: The two do not fit together, or the mask is one to be added to scores.
         """
+        _check_shapes(input_ids, None, self.config.embedding_size, attention_mask, None)
         if self.config.sep_token_id is not None:
             attention_mask = attention_mask.bool() & (input_ids != self.config.sep_token_id)
         with prediction_samples(0):
@@ -563,6 +574,14 @@ def _unpack_weights(weights: Tensor, packing: Packing) -> Tensor:
 def _by_example(values: Tensor | None, packing: Packing) -> Tensor | None:
     """A figure of sentences, for those of each example. (U,) -> (batch, 1 or 2)"""
     return None if values is None else packing.unpack_sentences(values[:, None]).squeeze(2)
+
+
+def _remove_other_form(folder: Path) -> None:
+    """Remove what an earlier save in one file left beside shards, which would be loaded, or the index of shards that
+    are gone. transformers removes the shards.
+    """
+    sharded = any(folder.glob("model-*-of-*.safetensors"))
+    (folder / (SAFE_WEIGHTS_NAME if sharded else SAFE_WEIGHTS_INDEX_NAME)).unlink(missing_ok=True)
 
 
 def _check_shapes(

@@ -84,7 +84,7 @@ class Packing:
             tokens the index of that token in this packing, (M,); and the new packing.
 
         Raises:
-            ValueError: A class is below 0, as that of an example without a class.
+            ValueError: A class is below 0, as that of an example without a class, or there is no such one.
         """
         if self.has_padding_segment:  # copies are apart already
             new = torch.arange(self.lengths.shape[0], device=classes.device)
@@ -95,12 +95,15 @@ class Packing:
         keys, new_of_example = torch.unique(self.sentence_of_example * count + known, return_inverse=True)
         sentences = keys.div(count, rounding_mode="floor")  # (V,)
         lengths = self.lengths.index_select(0, sentences)
-        lowest, tokens = torch.stack([classes.min(), lengths.sum()]).tolist()  # a GPU is waited for once
+        # A GPU is waited for once.
+        lowest, highest, tokens = torch.stack([classes.min(), classes.max(), lengths.sum()]).tolist()
         if lowest < 0:
             raise ValueError(
                 f"The pooling learns from the class of each example, but a label is {lowest}: leave examples without a "
                 "class out."
             )
+        if highest >= count:  # it would be the first class of the next sentence
+            raise ValueError(f"A label is {highest}, but the model has the classes 0 to {count - 1}.")
         offsets = lengths.cumsum(0) - lengths
         sentence_of_token = torch.repeat_interleave(lengths, output_size=tokens)  # (M,)
         shift = self.offsets.index_select(0, sentences) - offsets

@@ -115,10 +115,11 @@ def load_tokenizer(source: str | Path, config: "DSAConfig", *, trusted: bool = F
     from transformers import AutoTokenizer
 
     if not trusted:
-        path = find_file(source, "tokenizer.json")
-        if path is not None:
-            refuse_unknown_patterns(path)
         _refuse_other_files(source)
+        path = find_file(source, "tokenizer.json")
+        if path is None:
+            raise ValueError(f"{source} has no tokenizer.json that can be read: save the model's tokenizer there, too.")
+        refuse_unknown_patterns(path)
     with loading_errors(f"{source}: the tokenizer"):
         tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(source, trust_remote_code=trusted)
     if not hasattr(tokenizer, "backend_tokenizer"):

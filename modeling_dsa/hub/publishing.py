@@ -35,8 +35,9 @@ Result = TypeVar("Result")
 WAITS = (1, 2, 4, 8, 16)  # seconds before each new attempt
 PLACEHOLDER = "your-org/"  # before a model's name in a card that was written before anybody knew where it would go
 _LONGEST_ID = 96  # characters, by the Hub's rule
-# What a run keeps beside its model.
-LEFT_OUT = ("checkpoints/*", "tracker/*", ".*", "*/.*", "*/__pycache__/*", "__pycache__/*")
+# What a run, of this package's scripts or of a Trainer, keeps beside its model.
+_OF_RUNS = ("checkpoints/*", "tracker/*", "checkpoint-*/*", "runs/*", "training_args.bin")
+LEFT_OUT = (*_OF_RUNS, ".*", "*/.*", "*/__pycache__/*", "__pycache__/*")
 _UNREACHABLE = (HTTPError, ConnectionError, TimeoutError)
 
 
@@ -204,7 +205,7 @@ def _additions(folder: Path, names: Sequence[str], repo_id: str, widget: str | N
 
 def _named_card(card: Path, repo_id: str, widget: str | None) -> bytes:
     """A card with the repository's name instead of its placeholder, and with a link to its widget."""
-    named = re.sub(rf"{PLACEHOLDER}[\w.-]+", lambda _: repo_id, card.read_bytes().decode(), flags=re.ASCII)
+    named = re.sub(rf"{PLACEHOLDER}[\w-]+(?:\.[\w-]+)*", lambda _: repo_id, card.read_bytes().decode(), flags=re.ASCII)
     if widget is None:
         return named.encode()
     link = (

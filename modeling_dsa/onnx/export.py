@@ -150,9 +150,10 @@ class _Served(nn.Module):
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor) -> tuple[Tensor, ...]:
         """(batch, tokens) three times -> the outputs by `output_names`"""
-        # Only the encoder knows this option; a classifier sets it itself.
-        options = {} if self.is_classifier else {"output_tokens": False}
-        outputs = self.model(input_ids, attention_mask, token_type_ids, return_dict=True, **options)
+        # A config may ask for all of these. Only the encoder knows the last one; a classifier sets it itself.
+        options = {"return_dict": True, "output_attentions": False, "output_hidden_states": False}
+        options |= {} if self.is_classifier else {"output_tokens": False}
+        outputs = self.model(input_ids, attention_mask, token_type_ids, **options)
         return (*([outputs.logits] if self.is_classifier else []), *self.vectors, *self.attention)
 
     @property
@@ -209,7 +210,8 @@ def _write(model: DSAPreTrainedModel, file: Path, weights: str) -> None:
 
 def _described(config: DSAConfig) -> dict[str, Any]:
     """What a config says, and what its absence from a config.json means."""
-    names = {*option_help(type(config)), "id2label", "problem_type"} - {"fold_embeddings"}
+    names = {*option_help(type(config)), "id2label", "problem_type", "pad_token_id", "sep_token_id"}
+    names -= {"fold_embeddings"}
     defaults = type(config)()
     return {
         part: {name: getattr(of, name) for name in sorted(names)}
@@ -259,12 +261,12 @@ def _compare(model: DSAPreTrainedModel, file: Path) -> Iterator[tuple[str, tuple
 
 def _outputs(model: DSAPreTrainedModel, batch: dict[str, Tensor]) -> dict[str, Tensor]:
     """A model's outputs by the names that they have in a file."""
-    outputs = dict(model.base_model(**batch, output_attentions=True))
+    outputs = dict(model.base_model(**batch, output_attentions=True, return_dict=True))
     if outputs.get("attentions"):
         index, packing = pack_for_onnx(model.config, *(batch[name] for name in INPUTS))
         by_token = outputs["attentions"][-1].transpose(1, 2).flatten(0, 1)  # (batch * tokens, heads)
         outputs["attention"] = packing.lay_out(by_token[index]).transpose(1, 2)
-    return outputs if model.base_model is model else outputs | {"logits": model(**batch).logits}
+    return outputs if model.base_model is model else outputs | {"logits": model(**batch, return_dict=True).logits}
 
 
 def _check_equal(model: DSAPreTrainedModel, file: Path) -> None:

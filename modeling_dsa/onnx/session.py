@@ -6,7 +6,7 @@ are enough.
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from os import PathLike
@@ -64,8 +64,11 @@ class OnnxModel:
 
         Raises:
             FileNotFoundError: There is no such file.
-            ValueError: A file is broken or not one of `export_onnx`, or the tokenizer is another model's.
+            ValueError: A file is broken or not one of `export_onnx`, the tokenizer is another model's, or `threads` is
+                below 1.
         """
+        if threads is not None and threads < 1:
+            raise ValueError(f"threads must be at least 1, got {threads}.")
         for path in (file, tokenizer):
             if not Path(path).is_file():
                 raise FileNotFoundError(
@@ -219,6 +222,8 @@ class OnnxModel:
         """
         if not self.labels:
             raise ValueError(f"{self.about['name']} is no classifier: it has vectors only, by encode().")
+        if not isinstance(texts, Iterable):
+            raise ValueError(f"{texts!r:.80} is no text, pair or list of these.")
         several = [_pair(text) for text in ([texts] if isinstance(texts, str | tuple | Mapping) else texts)]
         if any(output.name == "second_pooler_output" for output in self.session.get_outputs()):
             single = next((text for text in several if isinstance(text, str) and SEP not in text), None)
@@ -246,7 +251,9 @@ class OnnxModel:
 
     def _as_sentences(self, batch: Batch) -> Batch:
         """As `DSAModel.sentence_vectors`: a separator splits no sentence in two."""
-        separator = self.tokenizer.token_to_id(SEP)
+        separator = self.about["config"]["sep_token_id"]
+        if separator is None:
+            return batch
         return replace(batch, attention_mask=batch.attention_mask & (batch.input_ids != separator))
 
     def _run(self, batch: Batch, output: str) -> Vectors:

@@ -3,10 +3,11 @@
 import copy
 import pickle
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import torch
+import torch.nn.functional as F
 from small_models import FIRST_TOKEN, PROJECTION_CASES, VOCABULARY, join_pair, pad_rows, randomize, small_config
 from torch import Tensor, nn
 from transformers import AutoModel, AutoModelForSequenceClassification
@@ -60,6 +61,29 @@ def test_a_folded_model_predicts_the_same(changes: dict[str, Any], left: int) ->
     assert not encoder_calls
     for expected, found in zip(plain, folded, strict=True):
         torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
+
+
+class Adapted(nn.Module):
+    """A word table as peft wraps it: its weight is the old one, and the rows that it gives are others."""
+
+    def __init__(self, table: nn.Embedding) -> None:
+        super().__init__()
+        self.table, self.shift = table, nn.Parameter(torch.randn_like(table.weight))
+
+    @property
+    def weight(self) -> Tensor:
+        return self.table.weight
+
+    def forward(self, ids: Tensor) -> Tensor:
+        return F.embedding(ids, self.table.weight + self.shift)
+
+
+def test_adapters_of_the_word_table_are_folded() -> None:
+    model = classifier(word_shortcut=True, projection_size=5)
+    model.dsa.embed_tokens = Adapted(cast(nn.Embedding, model.dsa.embed_tokens))
+    plain = predict(model)
+    model.fold_embeddings()
+    torch.testing.assert_close(predict(model), plain, rtol=1e-5, atol=1e-5)
 
 
 def test_no_sentence_sees_another() -> None:

@@ -382,6 +382,14 @@ def test_shards_make_a_complete_folder(kind: type[nn.Module], tmp_path: Path) ->
         assert torch.equal(loaded.state_dict()[name], value), name
 
 
+def test_a_save_in_another_form_leaves_nothing_of_the_old_one(tmp_path: Path) -> None:
+    for seed, size in enumerate(("1GB", "2KB", "1GB")):
+        model = randomize(DSAModel(small_config()), seed).eval()
+        model.save_pretrained(tmp_path, max_shard_size=size)
+        assert_same(model, DSAModel.from_pretrained(tmp_path))
+        assert (tmp_path / "model.safetensors").exists() is not (tmp_path / "model.safetensors.index.json").exists()
+
+
 # Other classes
 
 
@@ -448,6 +456,16 @@ def test_a_head_of_ones_own_starts_from_an_encoder_and_not_from_a_part_of_one(tm
     save_file(weights, tmp_path / "model.safetensors", {"format": "pt"})
     with pytest.raises(ValueError, match=r"lacks dsa\.encoder\.compression\.bias; save or download"):
         Tagger.from_pretrained(tmp_path)
+
+
+def test_a_head_of_ones_own_starts_from_a_classifier_too(tmp_path: Path) -> None:
+    model = model_of({})
+    model.save_pretrained(tmp_path)
+    assert_same(Tagger.from_pretrained(tmp_path).dsa, model.dsa)
+    deeper = DSAForNLI.from_pretrained(tmp_path, classifier_hidden_sizes=[6], ignore_mismatched_sizes=True)
+    assert_same(deeper.dsa, model.dsa)
+    Tagger.from_pretrained(tmp_path).save_pretrained(tmp_path)
+    assert not DSAConfig.from_pretrained(tmp_path).is_classifier
 
 
 class Subclass(DSAForNLI):

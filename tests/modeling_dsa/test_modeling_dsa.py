@@ -330,6 +330,11 @@ def test_inputs_that_would_be_read_for_others_are_refused(changes: dict[str, Ten
         model_of("r=2 m=1")(**(inputs | changes))
 
 
+def test_a_mask_of_another_shape_gives_no_vectors_of_sentences() -> None:
+    with pytest.raises(ValueError, match=r"attention_mask must have the shape \(2, 4\) of its batch, got \(1, 4\)"):
+        model_of("r=2 m=1").sentence_vectors(torch.full((2, 4), 9), torch.ones(1, 4))
+
+
 def test_padding_stays_zero_in_every_output() -> None:
     batch = batch_of_pairs(EXAMPLE_PAIRS, left=2, right=2)
     outputs = model_of("r=2 m=8", sentences_per_example=2)(**batch, output_attentions=True, output_hidden_states=True)

@@ -1,10 +1,13 @@
 """The pipeline of sentence vectors, with the package and a model that is at hand."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
+from datasets import Dataset
 from small_models import POOLING_CASES, randomize, small_config
 from small_repositories import save_system
 from small_runs import small_tokenizer
@@ -75,9 +78,24 @@ def test_texts_of_different_lengths_share_batches(batch_size: int) -> None:
     torch.testing.assert_close(torch.tensor(embed(TEXTS, batch_size=batch_size)), torch.tensor(alone))
 
 
-def test_a_stream_of_texts() -> None:
+@pytest.mark.parametrize(
+    "given",
+    [
+        lambda: (text for text in TEXTS),
+        lambda: iter(TEXTS),
+        lambda: Dataset.from_dict({"text": TEXTS})["text"],
+        lambda: np.array(TEXTS),
+    ],
+    ids=["generator", "iterator", "column", "array"],
+)
+def test_what_gives_texts_one_by_one(given: Callable[[], Any]) -> None:
     embed = embedder(make_model())
-    torch.testing.assert_close(torch.tensor(list(embed(text for text in TEXTS))), torch.tensor(embed(TEXTS)))
+    torch.testing.assert_close(torch.tensor(list(embed(given()))), torch.tensor(embed(TEXTS)))
+
+
+def test_an_option_of_another_pipeline_is_refused() -> None:
+    with pytest.raises(ValueError, match="This pipeline has no option 'truncation': leave it out"):
+        embedder(make_model())("a", truncation=True)
 
 
 def test_normalized_vectors_have_length_1() -> None:

@@ -510,7 +510,14 @@ def test_empty_sentences_train(latent: str) -> None:
         assert torch.equal(outputs.kl, torch.zeros(2, dtype=torch.float64))
 
 
-def test_an_example_without_a_class_is_refused_in_training() -> None:
+@pytest.mark.parametrize(
+    ("label", "said"),
+    [
+        (-100, "learns from the class of each example, but a label is -100: leave"),
+        (3, "A label is 3, but the model has the classes 0 to 2"),
+    ],
+)
+def test_an_example_without_a_class_is_refused_in_training(label: int, said: str) -> None:
     model = head_of(sentences_per_example=2)
-    with pytest.raises(ValueError, match=r"learns from the class of each example, but a label is -100: leave"):
-        model(torch.tensor([[5, SEP, 6], [7, SEP, 8]]), labels=torch.tensor([1, -100]))
+    with pytest.raises(ValueError, match=said):
+        model(torch.tensor([[5, SEP, 6], [7, SEP, 8]]), labels=torch.tensor([label, 1]))

@@ -17,14 +17,15 @@ from modeling_dsa.hub import publishing
 from modeling_dsa.hub.publishing import NotPushedError, check_repo_id, placeholder_id, push_folder
 
 TOKEN = "hf_a-token-that-nobody-shall-see"
-CARD = "---\nlicense: apache-2.0\n---\n# mine\n`your-org/mine`, and mine.\n"
+CARD = "---\nlicense: apache-2.0\n---\n# mine\n`your-org/mine`, and mine. See your-org/mine.\n"
 
 
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A finished run's folder, with what a run keeps for itself."""
     folder = save_system(tmp_path_factory.mktemp("runs"), "nli").folder
-    for name in ("checkpoints/step-1/model.safetensors", "tracker/events", ".unfinished/config.json", ".hidden"):
+    ours = ("checkpoints/step-1/model.safetensors", "tracker/events", ".unfinished/config.json", ".hidden")
+    for name in (*ours, "checkpoint-500/optimizer.pt", "training_args.bin"):  # the last two are a Trainer's
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text("not for the Hub")
     (folder / "README.md").write_text(CARD)
@@ -70,7 +71,8 @@ def test_a_push_sends_the_whole_folder_in_one_commit_and_names_the_repository(
     assert "org/dsa-snli" in caplog.messages[-1]
     assert hub.commits("org/dsa-snli") == ["Upload the model", "initial commit"]
     pushed = files(hub, "org/dsa-snli") - {".gitattributes"}
-    assert pushed == {path.name for path in folder.iterdir() if path.is_file() and path.name != ".hidden"}
+    left_out = {".hidden", "training_args.bin"}
+    assert pushed == {path.name for path in folder.iterdir() if path.is_file()} - left_out
     assert {"model.safetensors", "modeling_dsa.py", "modules.json", "handler.py", "tokenizer.json"} <= pushed
     assert git(hub, "org/dsa-snli", "show", "main:model.safetensors").startswith("version https://git-lfs")
     assert git(hub, "org/dsa-snli", "show", "main:README.md") == CARD.replace("your-org/mine", "org/dsa-snli")

@@ -164,6 +164,7 @@ def test_the_file_of_an_earlier_training_is_refused(exported: Saved, tmp_path: P
             {"id2label": {"0": "yes", "1": "maybe", "2": "no"}},
             "with id2label {'0': 'entailment', .* and not {'0': 'yes'",
         ),
+        ({"sep_token_id": 4}, "with sep_token_id 2 and not 4"),
         ({"routing_iterations": 4}, "with routing_iterations 2 and not 4, as .*config.json says: make it again by"),
         ({"embedding_size": None}, "with embedding_size .* and not 300"),  # None: its line is taken out
     ],
