@@ -41,8 +41,7 @@ def float64() -> Iterator[None]:
     torch.set_default_dtype(torch.float32)
 
 
-@pytest.mark.parametrize("scale", [1.0, 0.3, 5.0])
-@pytest.mark.parametrize("iterations", [1, 2, 3, 4, 5])
+@pytest.mark.parametrize(("iterations", "scale"), [(1, 1.0), (2, 1.0), (3, 0.3), (4, 5.0), (5, 0.3)])
 def test_routing_equals_algorithm_1(iterations: int, scale: float) -> None:
     torch.manual_seed(0)
     values = torch.randn(3, sum(LENGTHS), 4, dtype=torch.float64)
@@ -162,25 +161,6 @@ def test_a_sentence_of_one_token_gives_it_all_weight(name: str) -> None:
     pooled = pooling_of(small_config(**CASES[name])).eval()(torch.randn(1, 5), packing_of([1]))
     for attention in pooled.attentions:
         assert torch.equal(attention, torch.ones(len(attention), 1))
-
-
-@pytest.mark.parametrize("iterations", [2, 3, 5])
-def test_gradients_flow_through_q(iterations: int) -> None:
-    """A routing that detaches its weights gives the same vector and another gradient; ours is the loops'."""
-    torch.manual_seed(0)
-    values = torch.randn(1, 4, 3, dtype=torch.float64, requires_grad=True)
-    direction = torch.randn(3, dtype=torch.float64)
-    vectors, attentions = dynamic_routing(values, packing_of([4]), iterations, 1.0)
-    (gradient,) = torch.autograd.grad(vectors[0, 0] @ direction, values, retain_graph=True)
-
-    looped, _ = reference.dynamic_attention(list(values[0]), iterations, 1.0, 3)
-    (looped_gradient,) = torch.autograd.grad(looped @ direction, values)
-    torch.testing.assert_close(gradient, looped_gradient, rtol=0, atol=1e-10)
-
-    detached = (attentions[-1].detach()[..., None] * values).sum(1).tanh()
-    (detached_gradient,) = torch.autograd.grad(detached[0] @ direction, values)
-    torch.testing.assert_close(detached, vectors[0].detach(), rtol=0, atol=1e-12)
-    assert (gradient - detached_gradient).abs().max() > 0.01
 
 
 @pytest.fixture
