@@ -101,8 +101,7 @@ def test_every_input_gives_the_same_vectors(model: Path, lines: Path, expected: 
     assert np.abs(vectors(tmp_path / "x.npy") - expected).max() > 1e-3
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float16", "int8"])
-@pytest.mark.parametrize("output", ["a.npy", "a"])
+@pytest.mark.parametrize(("output", "dtype"), [("a.npy", "int8"), ("a", "float16")])
 def test_options_reach_the_vectors(model: Path, lines: Path, tmp_path: Path, output: str, dtype: str) -> None:
     words = ["--batch_size", 7, "--normalize", "--dtype", dtype, *([] if ".npy" in output else ["--shard_size", 50])]
     assert run(lines, tmp_path / output, "--model", model, *words) == 0
@@ -110,7 +109,7 @@ def test_options_reach_the_vectors(model: Path, lines: Path, tmp_path: Path, out
     wanted = encoder.encode(SENTENCES, normalize=True, dtype=dtype)  # type: ignore[arg-type]
     found = vectors(tmp_path / output)
     assert found.dtype == wanted.dtype
-    step = {"float32": 1e-6, "float16": 1e-3, "int8": 1}[dtype]
+    step = {"float16": 1e-3, "int8": 1}[dtype]
     assert np.abs(found.astype(np.float32) - wanted.astype(np.float32)).max() <= step
 
 

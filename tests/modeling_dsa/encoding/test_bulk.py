@@ -67,8 +67,7 @@ def _small_windows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(windows, "_TEXTS", 20)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float16", "int8"])
-@pytest.mark.parametrize("normalize", [False, True])
+@pytest.mark.parametrize(("dtype", "normalize"), [("float32", False), ("float16", True), ("int8", False)])
 def test_row_of_output_is_row_of_input(tmp_path: Path, dtype: VectorType, normalize: bool) -> None:
     options = replace(OPTIONS, dtype=dtype, normalize=normalize)
     encoder = small_encoder()

@@ -20,8 +20,7 @@ def vectors(dtype: str, rows: int = 5) -> Vectors:
     return found
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float16", "int8"])
-@pytest.mark.parametrize("parts", [[5, 0, 2000], []])
+@pytest.mark.parametrize(("dtype", "parts"), [("float32", [5, 0, 2000]), ("float16", []), ("int8", [5, 0, 2000])])
 def test_npy_holds_all_rows(tmp_path: Path, dtype: str, parts: list[int]) -> None:
     with write_npy(tmp_path / "a.npy", dtype, 3) as append:
         for rows in parts:
