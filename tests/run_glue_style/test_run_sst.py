@@ -130,20 +130,14 @@ def test_data_set_by_name(tmp_path: Path, files: dict[str, Any]) -> None:
     ("changes", "flags", "message"),
     [
         ({"train_file": None, "validation_file": None, "test_file": None}, [], "Say what the data are: both --train_f"),
-        ({"validation_file": None}, [], "Give both --train_file and --validation_file"),
-        ({"dataset_name": "stanfordnlp/sst2"}, [], "either --dataset_name or files"),
-        ({"dataset_config_name": "plain"}, [], "--dataset_config_name belongs to a --dataset_name"),
         (
             {"dataset_name": "a/b", "train_file": None, "validation_file": None, "test_file": None},
             ["--phrases"],
             "--phrases needs trees: give the treebank's .txt files instead of --dataset_name",
         ),
         ({"train_file": "train.csv"}, ["--phrases"], "train.csv has no trees: phrases are read from the .txt files"),
-        ({"train_file": "none.txt"}, [], "none.txt, split 'train': there is no such file"),
         ({"train_file": "broken.txt"}, [], "broken.txt, line 1 is no tree of the treebank: 1 closing bracket(s) are"),
-        ({"vectors": None}, [], "need word vectors: give --vectors"),
         ({"setting": "five"}, [], "The setting five has 5 classes: give --classes 5."),
-        ({"setting": None}, [], "Say what to train: --setting NAME"),
     ],
 )
 def test_mistake_is_one_sentence(
