@@ -175,20 +175,6 @@ def test_crashed_run_goes_on_from_its_last_checkpoint(
     assert same_tensors(final_state(resumed), whole_runs(COSINE))
 
 
-def test_interrupted_run_over_groups_ends_bit_for_bit_like_a_whole_one(tmp_path: Path) -> None:
-    groups = [example % 9 for example in range(100)]
-    whole = small_trainer(tmp_path / "whole", groups=groups, **COSINE)
-    whole.train()
-    trainer = small_trainer(tmp_path / "stopped", groups=groups, **COSINE)
-    at_batch(trainer, 3, send(signal.SIGTERM))  # in the middle of a group
-    with pytest.raises(Interrupted):
-        trainer.train()
-    torch.manual_seed(12345)
-    resumed = small_trainer(tmp_path / "stopped", groups=groups, **COSINE)
-    resumed.train()
-    assert same_tensors(final_state(resumed), final_state(whole))
-
-
 def test_run_may_be_interrupted_many_times(
     tmp_path: Path, whole_runs: Callable[[dict[str, Any]], dict[str, Any]]
 ) -> None:
