@@ -21,7 +21,7 @@ CASES: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("changes", "batch_size"), zip(CASES, (1, 3, 256, 3), strict=True))
+@pytest.mark.parametrize(("changes", "batch_size"), list(zip(CASES, (1, 3, 256, 3), strict=True)))
 def test_vectors_are_pooler_output_whatever_the_batch(changes: dict[str, Any], batch_size: int) -> None:
     encoder = small_encoder(**changes)
     expected = vectors_one_by_one(encoder, SENTENCES)
