@@ -49,7 +49,9 @@ def add_parser(commands: "argparse._SubParsersAction[Any]") -> None:
         metavar="N",
         help="Sentences that the model sees at once; default: %(default)s, for a CPU.",
     )
-    parser.add_argument("--normalize", action="store_true", help="Give every vector the length 1.")
+    parser.add_argument(
+        "--normalize", action="store_true", help="Give every vector the length 1; that of an empty text stays 0."
+    )
     parser.add_argument(
         "--dtype",
         choices=DTYPES,

@@ -118,13 +118,16 @@ def encode_bulk(
     if output.suffix == ".npy":
         output.parent.mkdir(parents=True, exist_ok=True)
         with _progress(source, process) as bar, write_npy(output, options.dtype, encoder.width) as append:
-            rows = _encode(encoder, source.read(), options, append, bar)
+            rows, empty = _encode(encoder, source.read(), options, append, bar)
             source.require_unchanged()
-            return rows
-    output.mkdir(parents=True, exist_ok=True)
-    run = check_or_write_manifest(output, _manifest(encoder, source, options), options.overwrite)
-    with _progress(source, process) as bar:
-        return _encode_shards(encoder, source, output, options, process, run, bar)
+    else:
+        output.mkdir(parents=True, exist_ok=True)
+        run = check_or_write_manifest(output, _manifest(encoder, source, options), options.overwrite)
+        with _progress(source, process) as bar:
+            rows, empty = _encode_shards(encoder, source, output, options, process, run, bar)
+    if empty:
+        logger.warning(f"{empty:,} of the sentences are empty: their vectors are zeros.")
+    return rows
 
 
 def _progress(source: SentenceSource, process: Process) -> "tqdm[Any]":
@@ -139,9 +142,11 @@ def _encode_shards(
     process: Process,
     run: str,
     bar: "tqdm[Any]",
-) -> int:
-    """Write the shards of a process that are not finished, and return the number of all sentences."""
-    sentences, rows = source.read(), 0
+) -> tuple[int, int]:
+    """Write the shards of a process that are not finished, and return the number of all sentences, and of empty ones in
+    these shards.
+    """
+    sentences, rows, empty = source.read(), 0, 0
     own: list[AnyPath] = []
     for number in itertools.count():
         first = next(sentences, None)
@@ -155,8 +160,9 @@ def _encode_shards(
         if is_own and (options.overwrite or made_by(path) != run):
             require_own(folder, run)
             with write_parquet(path, options.dtype, encoder.width, rows, run) as append:
-                rows += _encode(encoder, shard, options, append, bar)
+                of_shard = _encode(encoder, shard, options, append, bar)
                 source.require_unchanged()
+            rows, empty = rows + of_shard[0], empty + of_shard[1]
         else:
             skipped = sum(1 for _ in shard)
             rows += skipped
@@ -167,14 +173,14 @@ def _encode_shards(
         if found and int(found[1]) >= number:
             path.unlink(missing_ok=True)  # another process may be as far
     require_own(folder, run, own)
-    return rows
+    return rows, empty
 
 
 def _encode(
     encoder: SentenceEncoder, sentences: Iterator[str], options: BulkOptions, append: Append, bar: "tqdm[Any]"
-) -> int:
-    """Encode sentences to the end, window by window, and return how many they were."""
-    rows = 0
+) -> tuple[int, int]:
+    """Encode sentences to the end, window by window, and return how many they were, and how many were empty."""
+    rows = empty = 0
     for window in windows(sentences):
         if not rows:
             _tell_unknown(encoder, window[:_LOOKED_AT])
@@ -184,8 +190,9 @@ def _encode(
         check_finite(vectors, window)
         append(vectors)
         rows += len(window)
+        empty += sum(not sentence.strip() for sentence in window)
         bar.update(len(window))
-    return rows
+    return rows, empty
 
 
 def _tell_unknown(encoder: SentenceEncoder, sentences: Sequence[str]) -> None:

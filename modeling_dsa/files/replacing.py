@@ -8,7 +8,7 @@ import os
 import shutil
 import socket
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -54,7 +54,8 @@ def replaced_file(path: AnyPath) -> Iterator[Path]:
         _name_file(error, path, beside)
         raise
     finally:
-        beside.unlink(missing_ok=True)
+        with suppress(OSError):  # a read-only file system's would hide why the block failed
+            beside.unlink(missing_ok=True)
 
 
 @contextmanager

@@ -66,9 +66,11 @@ def file_extension(path: AnyPath) -> str:
     """The extension that says how to read a file, in lower case and without `.gz`.
 
     Raises:
-        ValueError: `read_rows` does not know it.
+        ValueError: `read_rows` does not know it, or the path is a folder's.
     """
     extension = _extension(path)
+    if extension not in _READERS and path.is_dir():
+        raise ValueError(f"{path} is a folder: give one file of it.")
     if extension not in _READERS:
         supported = ", ".join(_READERS)
         raise ValueError(f"{path} has an unsupported extension: give {supported} or one of them with .gz behind.")

@@ -6,6 +6,7 @@ import logging
 import re
 import sys
 from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from dataclasses import Field, fields, make_dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -36,6 +37,13 @@ class _OfSetting:
 logger = logging.getLogger(__name__)
 
 _OF_SETTING = _OfSetting()
+# What users of transformers' own scripts look for.
+_OF_RUN_GLUE = {
+    **{name: f"give --mixed_precision {name}" for name in ("fp16", "bf16")},
+    **dict.fromkeys(("max_seq_length", "max_length"), "give --max_sentence_tokens"),
+    **dict.fromkeys(("do_train", "do_eval", "do_predict"), "every run trains and evaluates, so leave it out"),
+    "no_cuda": "give --cpu",
+}
 
 
 def _config_overrides() -> type:
@@ -58,13 +66,25 @@ def _config_overrides() -> type:
     return overrides
 
 
+class _HelpFormatter(argparse.ArgumentDefaultsHelpFormatter):
+    """Shows the default of an option that has one."""
+
+    def _get_help_string(self, action: argparse.Action) -> str | None:
+        return action.help if action.default is None else super()._get_help_string(action)
+
+
 class _Parser(HfArgumentParser):
     """Refuses a mistake with one sentence and exit code 2, and says when it is in a recipe file."""
 
     source: Path | None = None
 
     def __init__(self, dataclasses: Sequence[type], description: str | None) -> None:
-        super().__init__(list(dataclasses), description=description, allow_abbrev=False)  # type: ignore[arg-type]
+        super().__init__(
+            list(dataclasses),  # type: ignore[arg-type]
+            description=description,
+            allow_abbrev=False,
+            formatter_class=_HelpFormatter,
+        )
         self.kinds: dict[str, Any] = {}
         for options in dataclasses:
             self.kinds |= get_type_hints(options)
@@ -106,6 +126,9 @@ class _Parser(HfArgumentParser):
         """Say that there is no such option, what it might have been, and what else to do."""
         names = [option for option in self._option_string_actions if "_" in option or "-" not in option[2:]]
         names.remove("--help")
+        of_run_glue = _OF_RUN_GLUE.get(_option_name(argument))
+        if of_run_glue is not None:
+            self.error(f"there is no option '{argument.partition('=')[0]}': {of_run_glue}.{instead}")
         self.error(unknown_option(argument, names) + instead)
 
     def arguments_of(self, options: dict[str, Any], is_named: bool) -> list[str]:
@@ -182,11 +205,11 @@ def parse_arguments(
         repeated = repeated_option(parser, argv)
         if repeated is not None:
             parser.error(repeated)
-        if not {"-h", "--help"} & set(argv):
+        if {"-h", "--help"} & set(argv):
+            _show_recipe(parser, option_values(argv), default_setting, recipe_folder)
+        else:
             known, _ = parser.parse_known_args(argv)
-            setting = known.setting or default_setting
-            own = setting_folder(setting) if setting else None
-            folder = recipe_folder(own) if own is not None and recipe_folder is not None else own
+            own, folder = _folders(known.setting or default_setting, recipe_folder)
             path = recipe_path(known.recipe, folder)
             if known.recipe is None and folder is not None and folder != own:
                 argv.append(f"--recipe={folder.name}")  # for the records, which else name the setting's own
@@ -216,6 +239,31 @@ def parse_arguments(
     except ValueError as error:
         parser.error(str(error))
     return *of_task, model, recipe, run, overrides
+
+
+def _folders(
+    setting: str | None, recipe_folder: Callable[[Path], Path] | None
+) -> tuple[Path, Path] | tuple[None, None]:
+    """A setting's folder and the one whose recipe it takes; none without a setting."""
+    if not setting:
+        return None, None
+    own = setting_folder(setting)
+    return own, own if recipe_folder is None else recipe_folder(own)
+
+
+def _show_recipe(
+    parser: _Parser,
+    given: dict[str, list[str]],
+    default_setting: str | None,
+    recipe_folder: Callable[[Path], Path] | None,
+) -> None:
+    """Make `--help` show the values of the recipe that the command line would have without it."""
+    setting, recipe = (next(iter(given.get(name, ())), None) for name in ("setting", "recipe"))
+    with suppress(ValueError):  # of which --help may be the remedy
+        path = recipe_path(recipe, _folders(setting or default_setting, recipe_folder)[1])
+        options = read_recipe(path) if path is not None else {}
+        parser.set_defaults(**{name: value for name, value in options.items() if name in parser.kinds})
+    parser.set_defaults(setting=setting or default_setting)
 
 
 def _freezes_words(model: ModelArguments, overrides: dict[str, Any]) -> bool:

@@ -79,7 +79,10 @@ def test_an_array_is_written_and_the_command_says_so(
     said = capsys.readouterr()
     assert said.out == ""
     assert "120 sentences" in said.err  # the bar
-    assert caplog.messages == [f"{output} holds the vectors of 120 sentences, 4 numbers each."]
+    assert caplog.messages == [
+        "20 of the sentences are empty: their vectors are zeros.",
+        f"{output} holds the vectors of 120 sentences, 4 numbers each.",
+    ]
     assert np.abs(vectors(output) - expected).max() <= 1e-6
     assert list(output.parent.iterdir()) == [output]
 

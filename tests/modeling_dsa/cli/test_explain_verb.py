@@ -160,7 +160,10 @@ def test_mistakes_are_clear(models: Path, tmp_path: Path, caplog: pytest.LogCapt
         ),
         ([models / "nli", "a.csv", "b"], "There is no file a.csv: check its name, or add a blank where it is a text."),
         ([models / "nli", "A man"], "This model classifies pairs of sentences, but one was given"),
-        ([broken["tokenizer.json"], "A", "b"], ": the tokenizer cannot be loaded ("),
+        (
+            [broken["tokenizer.json"], "A", "b"],
+            "has no tokenizer.json that can be read: save the model's tokenizer there, too.",
+        ),
         ([broken["model.safetensors"], "A", "b"], ": the model cannot be loaded ("),
         ([broken["config.json"], "A", "b"], "config has no config.json: give the folder of a saved model."),
         ([cut, "A", "b"], ": the model cannot be loaded ("),

@@ -234,6 +234,7 @@ def test_mistakes_are_one_sentence_and_leave_nothing(
         ("vsam", [tmp_path / "reviews"], f"There is no file {tmp_path / 'reviews'}: check its name"),
         ("vsam", ["s3://bucket/reviews"], "There is no file s3://bucket/reviews: check its name"),
         ("vsam", [tmp_path / "other.md"], "other.md has an unsupported extension: give .txt, "),
+        ("vsam", [tmp_path], f"{tmp_path} is a folder: give one file of it."),
         ("vsam", [tmp_path], f"{tmp_path} "),
         ("encoder", ["a"], "encoder holds an encoder without a classifier: train one, give --labels"),
         ("encoder", ["a", "--labels", "b", "b "], "The labels must be two or more different texts, not 'b', 'b '."),

@@ -67,6 +67,14 @@ def _small_windows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(windows, "_TEXTS", 20)
 
 
+@pytest.mark.parametrize("output", ["vectors.npy", "vectors"])
+def test_empty_sentences_are_counted(output: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    written = [sentence for sentence in SENTENCES if sentence]
+    given = source([*written, "", "  ", *written[:60], ""])
+    encode_bulk(small_encoder(), given, tmp_path / output, OPTIONS, ALONE)
+    assert caplog.messages == ["3 of the sentences are empty: their vectors are zeros."]
+
+
 @pytest.mark.parametrize(("dtype", "normalize"), [("float32", False), ("float16", True), ("int8", False)])
 def test_row_of_output_is_row_of_input(tmp_path: Path, dtype: VectorType, normalize: bool) -> None:
     options = replace(OPTIONS, dtype=dtype, normalize=normalize)

@@ -93,7 +93,7 @@ DAMAGES: dict[str, tuple[Callable[[Path], None], str]] = {
     "weights are a pipe": (lambda folder: replace_by_pipe(folder, "model.safetensors"), "no file named model.safe"),
     "the tokenizer never ends": (
         lambda folder: replace_by_device(folder, "tokenizer.json"),
-        "has no tokenizer.json that can be read",
+        "has no tokenizer.json that can be read|t instantiate the backend tokenizer",  # the second is transformers'
     ),
     "tokens beyond the table": (add_token, r"tokenizer has ids up to 1000000, but the model's word table \d+ rows"),
 }

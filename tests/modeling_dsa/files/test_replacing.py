@@ -1,6 +1,7 @@
 """modeling_dsa.files.replacing: whole or not there."""
 
 import contextlib
+import errno
 import os
 import socket
 import subprocess
@@ -107,6 +108,20 @@ def test_a_place_that_cannot_be_written_is_named_as_it_was_given(tmp_path: Path)
         replaced_file(tmp_path / "figures.json") as beside,
     ):
         beside.rename(beside)
+
+
+def test_what_cannot_be_removed_does_not_hide_why_writing_failed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(path: Path, missing_ok: bool = False) -> None:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(path))
+
+    monkeypatch.setattr(Path, "unlink", refuse)  # as on a read-only file system
+    with (
+        pytest.raises(OSError, match=f"No space left on device: '{tmp_path / 'a.txt'}'"),
+        replaced_file(tmp_path / "a.txt"),
+    ):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 class Passing(MemoryFileSystem):  # type: ignore[misc]
