@@ -25,12 +25,12 @@ import gc
 import itertools
 import statistics
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from lib.measuring import training_step
+from lib.measuring import loss_of, training_step
 from lib.options import make_parser, parse, recorded_options
 from lib.records import Column, Figures, Record, Table, describe_machine, keep, write_record
 from lib.snli_like_pairs import FIRST_TOKEN, SNLI_PAIRS, VOCABULARY, Cut, Epoch, Loader, Pairs, make_pairs
@@ -145,12 +145,7 @@ def make_step(variant: Variant, device: torch.device, config: DSAConfig) -> Call
         model: nn.Module = DSAForNLI(config).train()
     if variant.compiled:
         model.compile(dynamic=True)
-
-    def loss(batch: Mapping[str, Tensor]) -> Tensor:
-        value: Tensor = model(**batch).loss
-        return value
-
-    return training_step(model, loss, device=device.type, bf16=variant.precision == "bf16")
+    return training_step(model, loss_of(model), device=device.type, bf16=variant.precision == "bf16")
 
 
 def time_epochs(

@@ -32,7 +32,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import torch
 from datasets import Dataset
-from lib.measuring import alternate, count_parameters, encode_and_backpropagate, training_step
+from lib.measuring import alternate, count_parameters, encode_and_backpropagate, loss_of, training_step
 from lib.options import make_parser, parse, recorded_options, reports_mistakes
 from lib.records import Column, Figures, Record, Table, describe_machine, keep
 from lib.stance_pairs import EMBEDDING_SIZE, QUICK, WAYS, Pairs, Pass, Size, synthetic_pairs
@@ -92,12 +92,12 @@ class Setting:
         self._collate = PaddingCollator(pairs.tokenizer.pad_token_id)
         self._reached = 0  # tokens that came to an encoder
         every = self._model({**overrides, "deduplicate_sentences": False})
-        step = training_step(self.once, _loss_of(self.once))
+        step = training_step(self.once, loss_of(self.once))
         self._steps: dict[str, Callable[[Mapping[str, Tensor]], None]] = {
             "texts once": lambda batch: encode_and_backpropagate(self.once.dsa, batch),
             "grouped": step,
             "random": step,
-            "every pair": training_step(every, _loss_of(every)),
+            "every pair": training_step(every, loss_of(every)),
         }
 
     def _model(self, options: dict[str, Any]) -> DSAForSequenceClassification:
@@ -127,14 +127,6 @@ class Setting:
             self.encoded[way].append(self._reached - before)
 
         return run
-
-
-def _loss_of(model: DSAForSequenceClassification) -> Callable[[Mapping[str, Tensor]], Tensor]:
-    def loss(batch: Mapping[str, Tensor]) -> Tensor:
-        value: Tensor = model(**batch).loss
-        return value
-
-    return loss
 
 
 def measure(setting: Setting, rounds: int, sample: int) -> list[dict[str, Any]]:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
-from lib.batches import Batch, loss_of, make_batches, prepare_pairs
+from lib.batches import Batch, batch_loss_of, make_batches, prepare_pairs
 from lib.measuring import alternate, count_parameters, keep_freed_memory, training_step
 from lib.options import make_parser, parse, recorded_options, reports_mistakes
 from lib.records import Column, Record, Table, describe_machine, keep
@@ -80,7 +80,7 @@ def measure(models: Mapping[str, DSAForNLI], batches: Sequence[Batch], table: Pu
         table: What was published of them.
     """
     steps = {
-        name: _finished(training_step(model, loss_of(model), device=model.device.type))
+        name: _finished(training_step(model, batch_loss_of(model), device=model.device.type))
         for name, model in models.items()
     }
     taken = alternate(steps, batches, "Training", WARM_UP_ROUNDS)

@@ -21,7 +21,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
-from lib.batches import Batch, loss_of, make_batches, padding_share, prepare_pairs
+from lib.batches import Batch, batch_loss_of, make_batches, padding_share, prepare_pairs
 from lib.measuring import alternate, count_parameters, keep_freed_memory, training_step
 from lib.options import make_parser, parse, recorded_options, reports_mistakes
 from lib.padded_dsa import PaddedDSA
@@ -68,7 +68,7 @@ def make_models(config: DSAConfig, units: int, longest: int) -> dict[str, nn.Mod
 
 def measure(models: Mapping[str, nn.Module], batches: Sequence[Batch]) -> list[dict[str, Any]]:
     """Train everyone. Seconds are those of a million tokens."""
-    steps = {name: training_step(model.train(), loss_of(model)) for name, model in models.items()}
+    steps = {name: training_step(model.train(), batch_loss_of(model)) for name, model in models.items()}
     taken = alternate(steps, batches, "Training", WARM_UP_ROUNDS)
     tokens = [batch.tokens for batch in batches[WARM_UP_ROUNDS:]]
     seconds = {

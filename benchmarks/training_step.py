@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from lib.batches import Batch, loss_of, make_batches, padding_share, prepare_pairs, sort_pairs
+from lib.batches import Batch, batch_loss_of, make_batches, padding_share, prepare_pairs, sort_pairs
 from lib.measuring import alternate, count_parameters, median_rate, training_step
 from lib.options import make_parser, parse, recorded_options, reports_mistakes
 from lib.padded_dsa import PaddedDSA, check_equal
@@ -172,13 +172,13 @@ def measure(config: DSAConfig, batches: Batches, bf16: bool) -> tuple[dict[str, 
         PRODUCT: product,
     }
     trainers = {
-        OURS: training_step(ours, loss_of(ours)),
-        PADDED: training_step(padded, loss_of(padded)),
+        OURS: training_step(ours, batch_loss_of(ours)),
+        PADDED: training_step(padded, batch_loss_of(padded)),
         PRODUCT: product,
     }
     if bf16:
         encoders[BF16] = encoder(encode, bf16=True)
-        trainers[BF16] = training_step(ours, loss_of(ours), bf16=True)
+        trainers[BF16] = training_step(ours, batch_loss_of(ours), bf16=True)
     operations = [batch.operations for batch in batches.timed]
     training_operations = [batch.training_operations for batch in batches.timed]
     encoding, encoding_product = measure_phase("Encoding", encoders, batches, operations)

@@ -12,6 +12,7 @@ from modeling_dsa import DSAConfig, DSAForNLI
 from modeling_dsa.packing_dsa import pack, split_pairs
 from modeling_dsa.text.tokenization import WordTokenizer, build_tokenizer, count_words
 
+from .measuring import loss_of
 from .operations import count_operations, count_training_operations
 from .peers import Side
 from .shipped import Pairs
@@ -99,13 +100,9 @@ def sort_pairs(pairs: Pairs) -> Pairs:
     return {name: [column[index] for index in order] for name, column in pairs.items()}
 
 
-def loss_of(model: nn.Module) -> Callable[[Batch], Tensor]:
+def batch_loss_of(model: nn.Module) -> Callable[[Batch], Tensor]:
     """The loss of a batch, in the form of it that the model reads."""
-
-    def loss(batch: Batch) -> Tensor:
-        if isinstance(model, DSAForNLI):
-            ours: Tensor = model(**batch.packed, labels=batch.labels).loss
-            return ours
-        return F.cross_entropy(model(*batch.padded), batch.labels)
-
-    return loss
+    if isinstance(model, DSAForNLI):
+        ours = loss_of(model)
+        return lambda batch: ours({**batch.packed, "labels": batch.labels})
+    return lambda batch: F.cross_entropy(model(*batch.padded), batch.labels)

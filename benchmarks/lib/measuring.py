@@ -120,6 +120,16 @@ def count_parameters(model: nn.Module) -> int:
     return sum(weight.numel() for weight in model.parameters() if weight.requires_grad)
 
 
+def loss_of(model: nn.Module) -> Callable[[Mapping[str, Tensor]], Tensor]:
+    """The loss that a model of this package computes itself, of its arguments with their labels."""
+
+    def loss(batch: Mapping[str, Tensor]) -> Tensor:
+        value: Tensor = model(**batch).loss
+        return value
+
+    return loss
+
+
 def training_step(
     model: nn.Module, loss: Callable[[Batch], Tensor], *, device: str = "cpu", bf16: bool = False
 ) -> Callable[[Batch], None]:
