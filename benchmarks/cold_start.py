@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 
 from lib.measuring import alternate
-from lib.minilm_folder import minilm_folder
+from lib.minilm_folder import MINILM, minilm_folder
 from lib.options import make_parser, parse, recorded_options
 from lib.records import Column, Record, Table, describe_machine, keep
 from lib.shipped import SHIPPED_ENCODERS, encoders_with_onnx
@@ -68,7 +68,7 @@ def processes(made: Path, encoders: Sequence[str]) -> dict[str, Sequence[str]]:
             f"SentenceEncoder.from_pretrained({str(folder)!r}).encode([{SENTENCE!r}])",
         )
     if (peer := minilm_folder()) is not None:
-        found["all-MiniLM-L6-v2, first vector"] = (
+        found[f"{MINILM}, first vector"] = (
             "-c",
             "from sentence_transformers import SentenceTransformer; "
             f"SentenceTransformer({str(peer)!r}, device='cpu', local_files_only=True).encode([{SENTENCE!r}])",

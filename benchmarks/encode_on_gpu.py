@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from lib.measuring import alternate
-from lib.minilm_folder import PACKAGE, minilm_folder
+from lib.minilm_folder import MINILM, PACKAGE, load_minilm, minilm_folder
 from lib.options import make_parser, parse, recorded_options, reports_mistakes
 from lib.peers import Encode, Vectors
 from lib.records import Column, Record, Table, describe_machine, keep, write_record
@@ -33,7 +33,6 @@ from modeling_dsa.encoding.caching_tokenizer import text_tokenizer
 from modeling_dsa.encoding.encoder import SentenceEncoder
 from modeling_dsa.vectors_dsa import batch_vectors
 
-MINILM = "all-MiniLM-L6-v2"
 WARM_UP_ROUNDS = 1
 EAGER, COMPILED = (("fp32", False), ("bf16", False)), (("bf16", True),)
 WAYS = ("text", "tokens")
@@ -112,9 +111,7 @@ def ours(form: Form, device: str, batch_size: int) -> Encoder:
 
 def minilm(form: Form, device: str, batch_size: int) -> Encoder:
     """all-MiniLM-L6-v2 as its users run it, through sentence-transformers."""
-    from sentence_transformers import SentenceTransformer  # takes seconds, and is wanted with the weights only
-
-    model: Any = SentenceTransformer(str(minilm_folder()), device=device, local_files_only=True)
+    model: Any = load_minilm(device)
     model.to(torch.bfloat16 if form.precision == "bf16" else torch.float32)
     if form.compiled:
         model.forward = torch.compile(model.forward, dynamic=True)

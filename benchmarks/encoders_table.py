@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from lib.minilm_folder import minilm_folder
+from lib.minilm_folder import MINILM, minilm_folder
 from lib.options import make_parser, recorded_options, reports_mistakes
 from lib.peers import Encode, installed_packages, mean_of_glove
 from lib.records import Column, Figures, Record, Table, describe_machine, keep
@@ -94,7 +94,7 @@ def peers(
 
         found |= minilm_forms(threads, tried)
     if importlib.util.find_spec("openvino") is None:
-        missing["all-MiniLM-L6-v2, OpenVINO"] = "pip install openvino"
+        missing[f"{MINILM}, OpenVINO"] = "pip install openvino"
     return {**found, "mean of GloVe": mean_of_glove(texts, vectors)}, missing
 
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from lib.measuring import memory_of
-from lib.minilm_folder import minilm_folder
+from lib.minilm_folder import MINILM, minilm_folder
 from lib.options import make_parser, parse, recorded_options
 from lib.records import Column, Record, Table, describe_machine, keep
 from lib.shipped import SHIPPED_ENCODERS, draw_sentences, encoders_with_onnx
@@ -66,7 +66,7 @@ def loaders(made: Path, encoders: Sequence[str]) -> dict[str, str]:
             f"encode = SentenceEncoder.from_pretrained({str(folder)!r}, device='cpu').encode"
         )
     if (peer := minilm_folder()) is not None:
-        found["all-MiniLM-L6-v2"] = (
+        found[MINILM] = (
             "from sentence_transformers import SentenceTransformer\n"
             f"encode = SentenceTransformer({str(peer)!r}, device='cpu', local_files_only=True).encode"
         )

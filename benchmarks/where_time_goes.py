@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 from lib.measuring import alternate
-from lib.minilm_folder import minilm_folder
+from lib.minilm_folder import MINILM, minilm_folder
 from lib.options import make_parser, recorded_options
 from lib.records import Column, Record, Table, describe_machine, keep
 from lib.shipped import encoders_with_onnx
@@ -28,7 +28,6 @@ from tokenizers import Tokenizer
 from modeling_dsa.encoding.caching_tokenizer import text_tokenizer
 from modeling_dsa.onnx.session import INPUTS, OnnxModel
 
-MINILM = "all-MiniLM-L6-v2"
 WHOLE, TOKENISER, SESSION = "whole", "tokeniser", "session"
 TABLE = Table(
     (

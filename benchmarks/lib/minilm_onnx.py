@@ -15,14 +15,13 @@ import numpy as np
 import onnxruntime
 import torch
 from onnxruntime.quantization import QuantType, quant_pre_process, quantize_dynamic
-from sentence_transformers import SentenceTransformer
 from tokenizers import Tokenizer
 from torch import Tensor, nn
 
 from modeling_dsa.batching_dsa import Batch, Integers, TextTokenizer, encode_sentences
 
 from .measuring import alternate
-from .minilm_folder import minilm_folder
+from .minilm_folder import MINILM, load_minilm
 from .peers import Encode, Vectors
 
 Run: TypeAlias = Callable[[Mapping[str, Integers]], Vectors]  # ids and mask, (batch, tokens) -> (batch, width)
@@ -60,7 +59,7 @@ def minilm_forms(threads: int, sentences: Sequence[str]) -> dict[str, Encode]:
     Raises:
         RuntimeError: A form gives other vectors than the model.
     """
-    peer = SentenceTransformer(str(minilm_folder()), device="cpu", local_files_only=True)
+    peer = load_minilm("cpu")
     tokenizer = peer.tokenizer.backend_tokenizer
     expected = peer.encode(list(_TRIED), show_progress_bar=False)
     forms = {}
@@ -74,7 +73,7 @@ def minilm_forms(threads: int, sentences: Sequence[str]) -> dict[str, Encode]:
         cosines = (encode(_TRIED) * expected).sum(1)
         if not cosines.min() >= SMALLEST_COSINE:
             raise RuntimeError(f"MiniLM as {form} is another model: a cosine with its vectors is {cosines.min():.3f}.")
-        forms[f"all-MiniLM-L6-v2, {form}"] = encode
+        forms[f"{MINILM}, {form}"] = encode
     return forms
 
 

