@@ -26,6 +26,7 @@ from lib.options import make_parser, parse, recorded_options, reports_mistakes
 from lib.peers import Encode, Vectors
 from lib.records import Column, Record, Table, describe_machine, keep, write_record
 from lib.shipped import REPOSITORY, SHIPPED_ENCODERS, draw_sentences
+from lib.speeds import WARM_UP_ROUNDS
 
 from modeling_dsa.batching_dsa import TextBatches
 from modeling_dsa.command.command_line import whole_number
@@ -33,7 +34,6 @@ from modeling_dsa.encoding.caching_tokenizer import text_tokenizer
 from modeling_dsa.encoding.encoder import SentenceEncoder
 from modeling_dsa.vectors_dsa import batch_vectors
 
-WARM_UP_ROUNDS = 1
 EAGER, COMPILED = (("fp32", False), ("bf16", False)), (("bf16", True),)
 WAYS = ("text", "tokens")
 

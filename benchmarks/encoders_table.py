@@ -8,11 +8,12 @@ and accuracy of logistic regression on frozen vectors, by SentEval's protocol, f
 from text to vector, on distinct sentences of SNLI in random order: in bulk (a list at once) and one at a time (a call
 for each). Everyone encodes the same sentences in turn; figures are medians over the rounds.
 
-Models of this package run in torch, folded, and as their ONNX files in float32 and int8; MiniLM as its users run it,
-through sentence-transformers, and in its quickest forms: ONNX in float32 and in int8 and OpenVINO, with this package's
-batching in batches of the best size. model2vec runs on the word table of the first --model, as its weights come from
-the Hub alone: a table of the same size. The mean of GloVe is that of --vectors. Packages that are not installed are
-left out and named. The line in the picture joins those that no other one surpasses in both.
+Models of this package run in torch, folded as `dsa encode` folds them, and as their ONNX files in float32 and int8;
+MiniLM as its users run it, through sentence-transformers, and in its quickest forms: ONNX in float32 and in int8 and
+OpenVINO, with this package's batching in batches of the best size. model2vec runs on the word table of the first
+--model, as its weights come from the Hub alone: a table of the same size. The mean of GloVe is that of --vectors.
+Packages that are not installed are left out and named. The line in the picture joins those that no other one surpasses
+in both.
 """
 
 import importlib.util
@@ -31,7 +32,6 @@ from lib.shipped import SHIPPED_MODEL
 from lib.speeds import read_lists, sentences_per_second
 from matplotlib.figure import Figure
 
-from modeling_dsa.encoders_dsa import ENCODERS
 from modeling_dsa.encoding.encoder import SentenceEncoder
 from modeling_dsa.evaluation.probes import LabelledTexts, check_files, probe, read_labelled
 from modeling_dsa.evaluation.similarity import SimilarityPairs, evaluate_similarity, read_named_similarity
@@ -67,8 +67,7 @@ TABLE = Table(
 def own_forms(folder: Path, threads: int) -> Iterator[tuple[str, Encode]]:
     """A model of this package in torch and as its ONNX files."""
     encoder = SentenceEncoder.from_pretrained(folder, device="cpu")
-    if ENCODERS[encoder.model.config.encoder].can_fold:
-        encoder.model.eval().fold_embeddings()
+    encoder.fold_small_vocabulary()
     yield folder.name, encoder.encode
     with tempfile.TemporaryDirectory() as made:
         for file in export_onnx(folder, made, quantize=True):

@@ -105,7 +105,7 @@ def trained_systems(tokenizer: PreTrainedTokenizerBase) -> Iterator[Competitor]:
         encoder = encoder_of(DSAConfig(**records[0]["model"]), tokenizer, fold=True)
         yield _trained_system(folder, encoder, records)
     encoder = SentenceEncoder.from_pretrained(SHIPPED_MODEL, device="cpu")
-    encoder.model.eval().fold_embeddings()
+    encoder.fold_small_vocabulary()
     yield _trained_system(SHIPPED_MODEL, encoder, [_shipped_record()])
 
 
