@@ -33,7 +33,7 @@ import torch
 from lib.measuring import loss_of, training_step
 from lib.options import make_parser, parse, recorded_options
 from lib.records import Column, Figures, Record, Table, describe_machine, keep, write_record
-from lib.snli_like_pairs import FIRST_TOKEN, SNLI_PAIRS, VOCABULARY, Cut, Epoch, Loader, Pairs, make_pairs
+from lib.snli_like_pairs import FIRST_TOKEN, SNLI_PAIRS, VOCABULARY, Cut, Epoch, Loader, SNLILikePairs, make_pairs
 from torch import Tensor, nn
 from tqdm.auto import tqdm
 
@@ -194,7 +194,7 @@ def time_epochs(
 
 def measure(
     variant: Variant,
-    pairs: Pairs,
+    pairs: SNLILikePairs,
     load: Loader,
     config: DSAConfig,
     product_teraflops: float,

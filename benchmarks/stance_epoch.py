@@ -35,7 +35,7 @@ from datasets import Dataset
 from lib.measuring import alternate, count_parameters, encode_and_backpropagate, loss_of, training_step
 from lib.options import make_parser, parse, recorded_options, reports_mistakes
 from lib.records import Column, Figures, Record, Table, describe_machine, keep
-from lib.stance_pairs import EMBEDDING_SIZE, QUICK, WAYS, Pairs, Pass, Size, synthetic_pairs
+from lib.stance_pairs import EMBEDDING_SIZE, QUICK, WAYS, Pass, Size, StancePairs, synthetic_pairs
 from torch import Tensor, nn
 
 from modeling_dsa import DSAConfig, DSAForSequenceClassification
@@ -49,7 +49,7 @@ from run_glue_style.training.training_batches import PaddingCollator
 
 QUICK_BATCH = 64
 
-Epoch: TypeAlias = dict[str, Pass]
+Passes: TypeAlias = dict[str, Pass]  # of an epoch, by way
 
 
 def rows(record: Record) -> Iterable[Figures]:
@@ -76,7 +76,7 @@ TABLE = Table(
 class Setting:
     """The models of a setting and what an epoch does with them, in each way."""
 
-    def __init__(self, name: str, pairs: Pairs, batch_size: int | None) -> None:
+    def __init__(self, name: str, pairs: StancePairs, batch_size: int | None) -> None:
         """Build the models.
 
         Args:
@@ -113,14 +113,14 @@ class Setting:
         model.dsa.encoder.register_forward_pre_hook(count)
         return model
 
-    def step(self, way: str, epoch: Epoch, batch: Sequence[int]) -> None:
+    def step(self, way: str, epoch: Passes, batch: Sequence[int]) -> None:
         """Put a batch together and do with it what is done in this way."""
         self._steps[way](self._collate(epoch[way].examples.__getitems__(batch)))
 
-    def competitor(self, way: str) -> Callable[[Epoch], None]:
+    def competitor(self, way: str) -> Callable[[Passes], None]:
         """Runs the measured batches of an epoch, and keeps how many tokens were encoded."""
 
-        def run(epoch: Epoch) -> None:
+        def run(epoch: Passes) -> None:
             before = self._reached
             for batch in epoch[way].measured:
                 self.step(way, epoch, batch.tolist())
@@ -198,7 +198,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         for name in arguments.setting:
             setting_folder(name)  # a mistake is found before the first hour
         data = load(arguments.data_dir, arguments.quick)
-    pairs = Pairs(data)
+    pairs = StancePairs(data)
     headlines, bodies = (len(np.unique(column)) for column in pairs.texts)
     setup = {
         "data": "training split of run_stance.py" if arguments.data_dir else "synthetic",

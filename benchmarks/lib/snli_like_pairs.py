@@ -40,7 +40,7 @@ Numbers = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Pairs:
+class SNLILikePairs:
     """Synthetic pairs.
 
     Attributes:
@@ -68,7 +68,7 @@ class Pairs:
         return _starts(self.lengths)
 
 
-def make_pairs(count: int, config: DSAConfig) -> Pairs:
+def make_pairs(count: int, config: DSAConfig) -> SNLILikePairs:
     """So many pairs, the same each time."""
     generator = np.random.default_rng(0)
     chances = 1 / np.arange(1, config.vocab_size - FIRST_TOKEN + 1)  # Zipf's law
@@ -90,7 +90,7 @@ def make_pairs(count: int, config: DSAConfig) -> Pairs:
         _ranges(_starts(distinct)[premises], premise_tokens)
     ]
     ids[_ranges(starts + premise_tokens + 1, hypothesis_tokens)] = draw_tokens(hypothesis_tokens.sum())
-    return Pairs(ids, premises, premise_tokens, hypothesis_tokens, generator.integers(3, size=count))
+    return SNLILikePairs(ids, premises, premise_tokens, hypothesis_tokens, generator.integers(3, size=count))
 
 
 def _starts(lengths: Numbers) -> Numbers:
@@ -120,7 +120,7 @@ class Epoch:
         training_operations: Those of all steps on the distinct sentences of each batch.
     """
 
-    def __init__(self, pairs: Pairs, batch_size: int, number: int, config: DSAConfig) -> None:
+    def __init__(self, pairs: SNLILikePairs, batch_size: int, number: int, config: DSAConfig) -> None:
         """Shuffle the pairs by the epoch's number."""
         count = len(pairs.labels)
         if count % batch_size == 1:
@@ -146,7 +146,7 @@ class Epoch:
 class Loader:
     """Makes padded batches on a device, from pairs that lie there."""
 
-    def __init__(self, pairs: Pairs, device: torch.device, config: DSAConfig) -> None:
+    def __init__(self, pairs: SNLILikePairs, device: torch.device, config: DSAConfig) -> None:
         """Move the pairs to the device."""
         arrays = (pairs.ids, pairs.starts, pairs.lengths, pairs.premise_tokens, pairs.labels)
         self.ids, self.starts, self.lengths, self.premise_tokens, self.labels = (

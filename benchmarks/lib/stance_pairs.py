@@ -92,7 +92,7 @@ class Pass:
     measured_tokens: int
 
 
-class Pairs:
+class StancePairs:
     """Training pairs, tokenised, and the epochs over them."""
 
     def __init__(self, data: Dataset) -> None:

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from lib.stance_pairs import QUICK, WAYS, Pairs, Size, body_lengths, synthetic_pairs
+from lib.stance_pairs import QUICK, WAYS, Size, StancePairs, body_lengths, synthetic_pairs
 
 from modeling_dsa.packing_dsa import pack, split_pairs
 from run_glue_style.training.training_batches import PaddingCollator
@@ -21,12 +21,12 @@ def test_synthetic_texts_have_the_counts_and_lengths_of_the_challenge() -> None:
 
 
 @pytest.fixture(scope="module")
-def pairs() -> Pairs:
-    return Pairs(synthetic_pairs(QUICK))
+def pairs() -> StancePairs:
+    return StancePairs(synthetic_pairs(QUICK))
 
 
 @pytest.mark.parametrize("limit", [None, 9])
-def test_the_tokens_of_an_epoch_are_those_that_the_model_packs(pairs: Pairs, limit: int | None) -> None:
+def test_the_tokens_of_an_epoch_are_those_that_the_model_packs(pairs: StancePairs, limit: int | None) -> None:
     epoch = pairs.epoch(0, batch_size=64, sample=3, limit=limit)
 
     def packed(way: str) -> int:
@@ -49,7 +49,7 @@ def test_the_tokens_of_an_epoch_are_those_that_the_model_packs(pairs: Pairs, lim
     assert [len(epoch[way].measured) for way in ("random", "every pair")] == [3, 3]
 
 
-def test_texts_are_encoded_once_in_batches_of_as_many_tokens_as_grouped_ones(pairs: Pairs) -> None:
+def test_texts_are_encoded_once_in_batches_of_as_many_tokens_as_grouped_ones(pairs: StancePairs) -> None:
     epoch = pairs.epoch(1, batch_size=64, sample=3, limit=None)
     once = epoch["texts once"]
     indices = np.concatenate(once.measured)
