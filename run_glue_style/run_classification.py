@@ -19,7 +19,6 @@ from datasets import DatasetDict
 
 from modeling_dsa import DSAForSequenceClassification
 from modeling_dsa.files.columns import check_text_columns, example_texts, find_columns
-from modeling_dsa.files.data_set_folders import table_options
 from modeling_dsa.files.tables import Table, file_table
 from modeling_dsa.options_dsa import option
 from run_glue_style.reporting.reporters import REPORTERS
@@ -92,8 +91,7 @@ def make_task(arguments: DataArguments) -> Task:
         return _glue_task(arguments, arguments.task_name)
     files, name = arguments.files, arguments.dataset_name
     if name is not None:
-        splits = open_dataset(name, arguments.dataset_config_name)
-        has_types = not table_options(name, arguments.dataset_config_name)
+        splits, has_types = open_dataset(name, arguments.dataset_config_name)
         tables = {
             split: dataset_table(rows, f"{name}, split {split!r}", has_types=has_types)
             for split, rows in splits.items()

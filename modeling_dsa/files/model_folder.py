@@ -85,6 +85,8 @@ def _find_config(source: str | PathLike[str]) -> Path:
         if not (path / CONFIG).is_file():
             raise FileNotFoundError(f"{path} has no {CONFIG}: give the folder of a saved model.")
         return path / CONFIG
+    if "/" not in str(source):  # the Hub has such models of others, and where it cannot be reached it is asked for long
+        raise FileNotFoundError(f"{source} is no folder here and no id of the Hub, such as org/{source}: give either.")
     from huggingface_hub import hf_hub_download
     from huggingface_hub.errors import HFValidationError
 

@@ -94,7 +94,7 @@ def dataset_table(dataset: Dataset, name: str, *, has_types: bool) -> Table:
     Args:
         dataset: The split.
         name: What messages call it.
-        has_types: Whether its values have types; those of a folder of tables are all texts.
+        has_types: As `open_dataset` says.
     """
     names = _class_names(dataset.features)
 
@@ -156,8 +156,11 @@ def load_file(split: str, path: Path, form: ExampleFormat, reader: Reader | None
     return labelled
 
 
-def open_dataset(name: str, config: str | None) -> DatasetDict:
-    """Open a data set of the Hub or of a local folder, with all of its splits.
+def open_dataset(name: str, config: str | None) -> tuple[DatasetDict, bool]:
+    """Open a data set of the Hub or of a local folder.
+
+    Returns:
+        All of its splits, and whether their values have types; those of a folder of tables are all texts.
 
     Raises:
         ConnectionError: The Hub cannot be reached and the data set is not in the cache.
@@ -167,7 +170,8 @@ def open_dataset(name: str, config: str | None) -> DatasetDict:
     if not name.strip():
         raise ValueError("--dataset_name is empty: give a data set of the Hub, or a folder.")
     try:
-        return load_dataset(name, config, **table_options(name, config))
+        options = table_options(name, config)
+        return load_dataset(name, config, **options), not options
     except ConnectionError as error:
         raise ConnectionError(
             f"the data set {name!r} is not in the cache and cannot be downloaded ({error}): connect to the network "
@@ -192,11 +196,9 @@ def load_hub(name: str, config: str | None, form: ExampleFormat) -> DatasetDict:
         ConnectionError, FileNotFoundError: As in `open_dataset`.
         ValueError: As in `open_dataset` or `ExampleFormat.convert`.
     """
+    splits, _ = open_dataset(name, config)
     return DatasetDict(
-        {
-            split: convert_dataset(f"{name}, split {split!r}", rows, form)
-            for split, rows in open_dataset(name, config).items()
-        }
+        {split: convert_dataset(f"{name}, split {split!r}", rows, form) for split, rows in splits.items()}
     )
 
 

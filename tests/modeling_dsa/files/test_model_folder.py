@@ -43,6 +43,8 @@ def test_what_holds_no_model_is_refused(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     with pytest.raises(FileNotFoundError, match=r"has no config\.json: give the folder of a saved model"):
         read_config(tmp_path)
+    with pytest.raises(FileNotFoundError, match="nobody is no folder here and no id of the Hub, such as org/nobody"):
+        read_config("nobody")
     for name in ("nobody/nothing", "no name/at all/"):
         with pytest.raises(FileNotFoundError, match=f"{name} is no folder here, and on the Hub its config.json cannot"):
             read_config(name)
