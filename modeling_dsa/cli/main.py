@@ -62,7 +62,8 @@ class _Parser(Parser):
         if option is not None:
             self.error(unknown_option(option, self._option_string_actions))
         if left:
-            self.error(f"unrecognized arguments: {' '.join(left)}")
+            taken = [action.metavar or action.dest for action in self._get_positional_actions()]
+            self.error(f"{left[0]!r} is one argument too many: {self.prog} takes {' '.join(map(str, taken))}.")
         return arguments, left
 
     def error(self, message: str) -> NoReturn:

@@ -72,6 +72,7 @@ def test_help_needs_no_torch_and_the_rest_no_extra(tmp_path: Path) -> None:
             "--seed: '-1' is no whole number from 0 to",
         ),
         (["init", "a", "--vectors", "v", "--texts", "t", "--head", "lm"], "argument --head: invalid choice: 'lm'"),
+        (["encode", "a", "b", "c", "--model", "m"], "'c' is one argument too many: dsa encode takes INPUT OUTPUT."),
         (["encode", "a", "b", "--model", "m", "--model", "n"], "error: --model is given twice: give it once."),
         (["predict", "m", "a", "--labels", "b", "--labels", "c"], "--labels is given twice: give all its values behi"),
         (["explain"], "the following arguments are required: MODEL"),
