@@ -1,4 +1,4 @@
-"""What attention adds to a mean of words, in points and in microseconds: students of one teacher in one runtime.
+"""What encoder and attention add to a mean of words, in points and microseconds: a teacher's students in one runtime.
 
     python benchmarks/attention_cost.py --rounds 9 --bulk 2048 --output benchmarks/attention_cost.json
 
