@@ -126,7 +126,7 @@ def build_panel() -> Panel:
             with gr.Column(scale=2, min_width=260):
                 classes = gr.Label(label="Classes", visible=False)
                 iteration = gr.Radio(
-                    [], label="Routing iteration", info="The first weighs all words alike.", visible=False
+                    [], label="Routing iteration", info="The first weighs all tokens alike.", visible=False
                 )
                 head = gr.Dropdown([], label="Head", visible=False, filterable=False)
             with gr.Column(scale=3, min_width=400):

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import Any
 
 import gradio as gr
@@ -33,7 +34,8 @@ def build_table(model: gr.Dropdown, names: Mapping[str, str], queue: str) -> Non
         """Classify the rows of a file."""
         if path is None:
             return {table_message: show_message("Choose a CSV file first."), classified: gr.File(visible=False)}
-        output = Path(path).with_name("classified.csv")  # a folder of this file alone, which is deleted with it
+        # Equal files of two visitors are in one folder.
+        output = Path(mkdtemp(dir=Path(path).parent), "classified.csv")
         try:
             loaded = load_model(model_id)
         except Exception as error:  # whatever a repository may hold, the page goes on and says what is wrong

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from modeling_dsa.command.optional_packages import optional_packages
 from modeling_dsa.command.standard_output import standard_output
-from modeling_dsa.files.replacing import refuse_file, refuse_input, replaced_file, write_json
+from modeling_dsa.files.replacing import filled_folder, refuse_file, refuse_input, write_json
 from modeling_dsa.files.shown_paths import command_without_folders, without_folders
 from modeling_dsa.shipped.models import model_source
 
@@ -120,7 +120,11 @@ def run(arguments: argparse.Namespace) -> int:
     inputs = [*arguments.similarity, *itertools.chain(*arguments.probe), *arguments.labelled]
     for name in (report.FILE, report.TABLE, report.PICTURE):
         refuse_input(folder / name, inputs, "--output")
+        if (folder / name).is_dir():
+            raise ValueError(f"{folder / name} is a folder: give another --output.")
     _refuse_other_file(folder / report.FILE)
+    if not (folder / report.FILE).exists() and (other := _first_there(folder / report.TABLE, folder / report.PICTURE)):
+        raise ValueError(f"{other} is there, and no file of this command: give another --output, or move it away.")
     # Of one that is missing, what reads it tells.
     described = {path: describe_files([path])[0] for path in inputs if path.is_file()}
     columns: Sequence[str] | None = arguments.text_column
@@ -147,11 +151,10 @@ def run(arguments: argparse.Namespace) -> int:
         results,
     )
     table = evaluation.as_markdown()
-    write_json(evaluation.as_json(), folder / report.FILE)
-    with replaced_file(folder / report.TABLE) as beside:
-        beside.write_text(f"{table}\n", encoding="utf-8")
-    with replaced_file(folder / report.PICTURE) as beside:
-        evaluation.draw(beside)
+    with filled_folder(folder, last=report.FILE) as beside:
+        write_json(evaluation.as_json(), beside / report.FILE)
+        (beside / report.TABLE).write_text(f"{table}\n", encoding="utf-8")
+        evaluation.draw(beside / report.PICTURE)
     if arguments.card:
         model_card = read_card(folder)
         card.update_card(model_card, evaluation, folder)
@@ -167,6 +170,10 @@ def _tell_unknown(model: "EvaluatedModel", path: Path, texts: "Sequence[Text]") 
 
     if found := model.unknown(texts):
         logger.warning(f"{path}: {told_unknown('the model', texts, found)}: figures of them say nothing.")
+
+
+def _first_there(*paths: Path) -> Path | None:
+    return next((path for path in paths if path.exists()), None)
 
 
 def _refuse_other_file(path: Path) -> None:

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+# JSON files of a model's folder that an output must not replace.
+_OF_MODELS = ("config.json", "tokenizer.json", "tokenizer_config.json", "modules.json", "all_results.json")
+
 
 EXAMPLES = 500
 
@@ -132,7 +135,7 @@ def _explain_text(arguments: argparse.Namespace) -> int:
     from modeling_dsa.explanation.explain import EXTENSIONS, explain
     from modeling_dsa.prediction.texts import names_file
 
-    _check_outputs(arguments.output, EXTENSIONS)
+    _check_outputs(arguments.output, EXTENSIONS, Path(arguments.model))
     for text in (arguments.text, arguments.text_pair):
         if text is not None and names_file(text):
             kind = "folder" if Path(text).is_dir() else "file"
@@ -161,10 +164,11 @@ def _measure_faithfulness(arguments: argparse.Namespace) -> int:
     from modeling_dsa.files.loading import load_model_and_tokenizer
     from modeling_dsa.files.model_hashes import model_file_hashes, require_model
     from modeling_dsa.modeling_dsa import DSAForSequenceClassification
+    from modeling_dsa.prediction.unknown_texts import warn_of_unknown
 
     outputs: list[Path] = arguments.output
-    _check_outputs(outputs, (".json", ".png"), arguments.faithfulness)
     folder = Path(arguments.model)
+    _check_outputs(outputs, (".json", ".png"), folder, arguments.faithfulness)
     if arguments.card:
         read_card(folder)  # a mistake is told before the work
     texts = _read_texts(arguments)
@@ -172,6 +176,7 @@ def _measure_faithfulness(arguments: argparse.Namespace) -> int:
     hashes = model_file_hashes(arguments.model)
     model, tokenizer = load_model_and_tokenizer(arguments.model)
     check_model(model)
+    warn_of_unknown(arguments.model, tokenizer, texts)
     model.float()  # gradients in half precision say little
     summary = summarize(faithfulness(cast(DSAForSequenceClassification, model), tokenizer, texts))
     require_model(arguments.model, hashes)
@@ -211,18 +216,21 @@ def _show_heads(arguments: argparse.Namespace) -> int:
     from modeling_dsa.explanation.labelled_sentences import read_sentences
     from modeling_dsa.explanation.word_classes import load_tagger
     from modeling_dsa.files.loading import load_model_and_tokenizer
+    from modeling_dsa.prediction.unknown_texts import warn_of_unknown
 
-    _check_outputs(arguments.output, (".json", *EXTENSIONS), arguments.heads)
+    _check_outputs(arguments.output, (".json", *EXTENSIONS), Path(arguments.model), arguments.heads)
     tagger = load_tagger(arguments.word_classes) if arguments.word_classes else None
     found = read_sentences(arguments.heads, arguments.text_column, None, arguments.examples, with_labels=False)
-    profiles = head_profiles(*load_model_and_tokenizer(arguments.model), found.texts, tagger)
+    model, tokenizer = load_model_and_tokenizer(arguments.model)
+    warn_of_unknown(arguments.model, tokenizer, found.texts)
+    profiles = head_profiles(model, tokenizer, found.texts, tagger)
     for path in arguments.output:
         if path.suffix.lower() == ".json":
             write_json(as_json(profiles), path)
         else:
             with replaced_file(path) as beside:
-                model = last_part(arguments.model)
-                title = f"Heads of {model} on {profiles.sentences:,} sentences of {arguments.heads.name}"
+                source = f"{profiles.sentences:,} sentences of {arguments.heads.name}"
+                title = f"Heads of {last_part(arguments.model)} on {source}"
                 save_with_fonts(draw_head_profiles(profiles, title), beside)
         logger.info(f"The profiles are in {path}.")
     with standard_output() as answer:
@@ -237,12 +245,14 @@ def _show_vectors(arguments: argparse.Namespace) -> int:
         from modeling_dsa.explanation.weight_vectors import project, weight_vectors
     from modeling_dsa.explanation.labelled_sentences import read_sentences
     from modeling_dsa.files.loading import load_model_and_tokenizer
+    from modeling_dsa.prediction.unknown_texts import warn_of_unknown
 
     if not arguments.output:
         raise ValueError(f"Say with --output where the vectors go: {', '.join(EXTENSIONS)}.")
-    _check_outputs(arguments.output, EXTENSIONS, arguments.vectors)
+    _check_outputs(arguments.output, EXTENSIONS, Path(arguments.model), arguments.vectors)
     sentences = read_sentences(arguments.vectors, arguments.text_column, arguments.label_column, arguments.examples)
     model, tokenizer = load_model_and_tokenizer(arguments.model)
+    warn_of_unknown(arguments.model, tokenizer, sentences.texts)
     projection = project(sentences, weight_vectors(model, tokenizer, sentences.texts), arguments.method or "pca")
     for path in arguments.output:
         write_projection(projection, last_part(arguments.model), path)
@@ -252,13 +262,15 @@ def _show_vectors(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _check_outputs(paths: Sequence[Path], extensions: Sequence[str], *inputs: Path) -> None:
+def _check_outputs(paths: Sequence[Path], extensions: Sequence[str], folder: Path, *inputs: Path) -> None:
     """Refuse files that cannot be written, or would replace what is read, before a model is loaded."""
     for path in paths:
         if path.suffix.lower() not in extensions:
             raise ValueError(f"{path}: this is written as {', '.join(extensions)}: give another name.")
+        if path.is_dir():
+            raise ValueError(f"{path} is a folder: give the name of a file.")
         refuse_file(path.parent, "--output")
-        refuse_input(path, inputs, "--output")
+        refuse_input(path, [*inputs, *(folder / name for name in _OF_MODELS)], "--output")
 
 
 def _read_texts(arguments: argparse.Namespace) -> "list[Text]":

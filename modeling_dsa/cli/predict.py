@@ -14,8 +14,6 @@ from modeling_dsa.files.replacing import refuse_input, replaced_file
 from modeling_dsa.shipped.models import model_source
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerBase
-
     from modeling_dsa import DSAConfig, DSAForSequenceClassification
     from modeling_dsa.batching_dsa import Text
     from modeling_dsa.prediction.answers import Answer
@@ -129,6 +127,7 @@ def _predictor(source: str) -> "Callable[[Sequence[Text]], list[Answer]]":
     from modeling_dsa.prediction.answers import answers
     from modeling_dsa.prediction.logits import score_function
     from modeling_dsa.prediction.scores import label_scores
+    from modeling_dsa.prediction.unknown_texts import warn_of_unknown
 
     loaded, tokenizer = load_model_and_tokenizer(source)
     model = cast("DSAForSequenceClassification", loaded)
@@ -136,7 +135,7 @@ def _predictor(source: str) -> "Callable[[Sequence[Text]], list[Answer]]":
     function = score_function(model.config)
 
     def predict(texts: "Sequence[Text]") -> "list[Answer]":
-        _tell_unknown(source, tokenizer, texts)
+        warn_of_unknown(source, tokenizer, texts, "its answers to them")
         return answers(texts, label_scores(model, tokenizer, texts), model.config.class_names, function)
 
     return predict
@@ -147,6 +146,7 @@ def _nearest_label(source: str, labels: list[str], template: str) -> "Callable[[
     from modeling_dsa.encoding.encoder import SentenceEncoder
     from modeling_dsa.encoding.finite import check_finite
     from modeling_dsa.prediction.answers import answers
+    from modeling_dsa.prediction.unknown_texts import warn_of_unknown
     from modeling_dsa.zero_shot_dsa import describe_labels, label_probabilities, refuse_unknown_labels
 
     descriptions = describe_labels(labels, template)
@@ -156,20 +156,13 @@ def _nearest_label(source: str, labels: list[str], template: str) -> "Callable[[
     check_finite(described, descriptions)
 
     def predict(texts: "Sequence[Text]") -> "list[Answer]":
-        _tell_unknown(source, encoder.tokenizer, texts)
+        warn_of_unknown(source, encoder.tokenizer, texts, "its answers to them")
         sentences = cast("Sequence[str]", texts)
         vectors = encoder.encode(sentences)  # (texts, width)
         check_finite(vectors, sentences)
         return answers(texts, label_probabilities(vectors, described), labels, "softmax")
 
     return predict
-
-
-def _tell_unknown(source: str, tokenizer: "PreTrainedTokenizerBase", texts: "Sequence[Text]") -> None:
-    from modeling_dsa.unknown_texts_dsa import told_unknown, unknown_texts
-
-    if found := unknown_texts(tokenizer, texts):
-        logger.warning(f"{told_unknown(source, texts, found)}: its answers to them say nothing.")
 
 
 @contextmanager

@@ -62,6 +62,11 @@ class TextAttention:
         """The words as they were typed."""
         return [self.text[start:end] for start, end in self.offsets]
 
+    @property
+    def cut(self) -> str:
+        """What to say of tokens that are not read; nothing where all are."""
+        return f"{self.left_out:,} more tokens are not read" if self.left_out else ""
+
     def rows(self, iteration: int) -> "list[AttentionRow]":
         """Where the model looks in one iteration: all heads together, where there are several, and each of them.
 

@@ -109,6 +109,7 @@ def drawn_sentences(
     for number, (name, text) in enumerate(texts.items(), start=1):
         count = len(text.weights)
         label = name if count == 1 else f"{name}, iteration {range(count)[iteration] + 1} of {count}"
+        label += f", {text.cut}" if text.cut else ""
         if decision is not None and number == len(texts):
             label += f": {decision}"
         rows = text.rows(iteration)

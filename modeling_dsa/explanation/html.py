@@ -206,6 +206,7 @@ def _legend(texts: Mapping[str, TextAttention], largest: float) -> str:
     scale = "".join(f'<i class="shade-{step}"></i>' for step in range(_STRONGEST + 1))
     unknown = any(not all(text.known) for text in texts.values())
     sample = f'<span class="unknown-sample">{UNKNOWN_MARK} {UNKNOWN}</span>' if unknown else ""
+    sample += "".join(f"<span>{escape(name)}: {text.cut}</span>" for name, text in texts.items() if text.cut)
     return (
         f'<p class="legend">attention weight <span>0%</span><span class="scale" aria-hidden="true">{scale}</span>'
         f"<span>{largest:.1%}</span>{sample}</p>"

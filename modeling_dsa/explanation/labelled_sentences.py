@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
+from modeling_dsa.batching_dsa import replace_surrogates
 from modeling_dsa.files.columns import check_text_columns, find_columns, find_text_columns, has_label_column
 from modeling_dsa.files.label_values import class_name, plain_label
 from modeling_dsa.files.tables import Table, file_table
@@ -57,7 +58,7 @@ def read_sentences(
         texts = _texts_and_labels(table, columns, label_column)
     found: dict[str, str] = {}
     for text, label in texts:
-        found.setdefault(text, label)
+        found.setdefault(replace_surrogates(text), label)
         if len(found) >= count:
             break
     if not found:

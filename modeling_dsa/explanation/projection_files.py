@@ -43,7 +43,7 @@ def write_projection(projection: Projection, model: str, path: Path) -> None:
 def groupings(projection: Projection) -> dict[str, tuple[list[str], np.ndarray]]:
     """The ways to colour the points: the names of the groups, and the group of each point.
 
-    Beyond eight labels the rarest are one group, `other`.
+    Beyond eight labels the rarest are one group.
 
     Returns:
         By `label`, `iteration` and `head`, those that have several groups: names, and (sentences, iterations, heads).
@@ -54,7 +54,7 @@ def groupings(projection: Projection) -> dict[str, tuple[list[str], np.ndarray]]
     if projection.sentences.labels:
         names = [name for name, _ in Counter(projection.sentences.labels).most_common()]
         if len(names) > _MOST_LABELS:
-            names = [*names[: _MOST_LABELS - 1], "other"]
+            names = [*names[: _MOST_LABELS - 1], f"{len(names) - _MOST_LABELS + 1:,} other labels"]
         groups = [names.index(label) if label in names else len(names) - 1 for label in projection.sentences.labels]
         found["label"] = (names, np.broadcast_to(np.array(groups)[:, None, None], shape))
     found["iteration"] = ([f"iteration {number + 1}" for number in range(shape[1])], iteration)

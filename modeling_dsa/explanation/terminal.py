@@ -1,6 +1,7 @@
 """Attention over words in a terminal: words on a shade, each with its weight in percent."""
 
 import io
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -38,6 +39,7 @@ def explanation_renderable(texts: Mapping[str, TextAttention], scores: Scores | 
             parts += [Text(f"\n{name}{of}", style="bold"), grid]
     if not all(known for text in texts.values() for known in text.known):
         parts.append(Text(f"\n{UNKNOWN_MARK} {UNKNOWN}"))
+    parts += [Text(f"\n{name}: {text.cut}") for name, text in texts.items() if text.cut]
     return Group(*parts)
 
 
@@ -91,4 +93,5 @@ def _shortened(word: str, width: int) -> str:
 
 def _printable(text: str) -> str:
     """Without characters that command a terminal."""
-    return "".join(character if character.isprintable() else " " for character in text)
+    shown = (character for character in text if unicodedata.category(character) != "Cf")  # such as joiners
+    return "".join(character if character.isprintable() else " " for character in shown)

@@ -88,11 +88,13 @@ def project(sentences: LabelledSentences, vectors: Vectors, method: Method) -> P
         method: "pca", whose axes say how much of the variance they explain; or "t-sne", which shows neighbourhoods.
 
     Raises:
-        ValueError: There are too few sentences.
+        ValueError: There are too few sentences, or all vectors are equal, by which t-SNE ends the process.
     """
     if len(vectors) < 3:
         raise ValueError(f"There are {len(vectors)} distinct sentences, and a picture of vectors needs 3 or more.")
     rows = vectors.reshape(-1, vectors.shape[-1])  # (sentences * iterations * heads, width)
+    if not np.ptp(rows, axis=0).any():
+        raise ValueError("All vectors are equal, so there is nothing to draw: give sentences that the model knows.")
     variance: list[float] = []
     if method == "pca":
         pca = PCA(2, random_state=0)

@@ -79,6 +79,8 @@ def run(arguments: argparse.Namespace) -> int:
         if differing is not None:
             _write_differing(differing, rows, folder / DIFFERING)
         (folder / TABLE).write_text(f"{table}\n", encoding="utf-8")
+    if differing is None:  # those of an earlier comparison
+        (arguments.output_dir / DIFFERING).unlink(missing_ok=True)
     logger.info(f"The table is {arguments.output_dir / TABLE}, its picture {arguments.output_dir / CURVES}.png.")
     with standard_output() as answer:
         print(table, file=answer)

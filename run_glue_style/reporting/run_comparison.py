@@ -1,5 +1,6 @@
 """Finished runs side by side: table, paired tests, curves, and the examples on which their models differ."""
 
+import logging
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,11 +16,14 @@ from modeling_dsa.evaluation.models import Classifier, open_model
 from modeling_dsa.files.markdown import markdown_table
 from modeling_dsa.files.model_replacing import EXAMPLE_SCORES, RESULTS
 from modeling_dsa.files.pictures import legend_columns, look, wrapped
+from modeling_dsa.unknown_texts_dsa import told_unknown
 from run_glue_style.training.objective import PREDICTION
 from run_glue_style.training.results import differing, read_example_scores, read_metric, read_run
 
 from .grid.differences import Measured, Scores, compare, difference_cells
 from .units import is_percent, mean_and_spread
+
+logger = logging.getLogger(__name__)
 
 _CURVES = ("train_loss", "validation_loss", "validation_accuracy")
 _LINES = ("-", "--", "-.", ":")
@@ -146,7 +150,8 @@ def classify_examples(rows: Sequence[ComparedRow], path: Path) -> list[Differing
         FileNotFoundError: There is no such file.
         ValueError: It does not fit the models, or a model is no classifier, has other labels or reads other texts.
     """
-    classifiers = {folder: _open_classifier(folder) for row in rows for folder in row.folders.values()}
+    opened = {folder: open_model(str(folder)) for row in rows for folder in row.folders.values()}
+    classifiers = {folder: _require_classifier(folder, model.classifier) for folder, model in opened.items()}
     first_folder, first = next(iter(classifiers.items()))
     names = first.class_names
     for folder, classifier in classifiers.items():
@@ -158,6 +163,9 @@ def classify_examples(rows: Sequence[ComparedRow], path: Path) -> list[Differing
             single, of_pairs = (folder, first_folder) if first.pairs else (first_folder, folder)
             raise ValueError(f"{single} reads single texts, and {of_pairs} pairs: compare models that read the same.")
     examples = read_classified(path, names, pairs=first.pairs)
+    for folder, model in opened.items():
+        if unknown := model.unknown(examples.texts):
+            logger.warning(f"{told_unknown(str(folder), examples.texts, unknown)}: figures of them say nothing.")
     predicted = []
     for row in rows:
         by_seed = {seed: classifiers[folder].classify(examples.texts) for seed, folder in row.folders.items()}
@@ -171,8 +179,7 @@ def classify_examples(rows: Sequence[ComparedRow], path: Path) -> list[Differing
     ]
 
 
-def _open_classifier(folder: Path) -> Classifier:
-    classifier = open_model(str(folder)).classifier
+def _require_classifier(folder: Path, classifier: Classifier | None) -> Classifier:
     if classifier is None:
         raise ValueError(f"{folder} gives no classes: --labelled compares classifiers.")
     return classifier

@@ -103,9 +103,12 @@ async function answer(about, names) {
   const number = ++newest;
   const texts = fields().map((field) => field.value.toWellFormed());
   keepInAddress(texts, about);
-  const missing = names.filter((_, index) => !texts[index].trim());
-  const found = missing.length ? null : await model.read(texts);
+  const empty = names.filter((_, index) => !texts[index].trim());
+  const read = empty.length ? null : await model.read(texts);
   if (number !== newest) return;
+  // Of characters that nobody sees, such as U+200B, no word is left.
+  const missing = read ? names.filter((_, index) => !read.words[index].length) : empty;
+  const found = missing.length ? null : read;
   reading = found;
   part("state").textContent = found ? "" : `Type a ${missing.map((name) => name.toLowerCase()).join(" and a ")}.`;
   part("answer").hidden = !found;

@@ -212,6 +212,12 @@ def test_what_is_no_evaluation_is_not_replaced(
         assert told in caplog.messages[-1]
     assert [path.name for path in tmp_path.iterdir()] == ["evaluation.json"]
     assert Path("evaluation.json").read_bytes() == before
+    Path("evaluation.json").rename("evaluation.md")
+    Path("own").mkdir()
+    Path("own", "evaluation.png").mkdir()
+    for output, told in (".", "evaluation.md is there, and no file of"), ("own", "evaluation.png is a folder: give"):
+        assert evaluate(folder / "nli", "--labelled", folder / "nli.jsonl", "--output", output) == 2
+        assert told in caplog.messages[-1]
 
 
 @pytest.mark.parametrize(

@@ -91,6 +91,17 @@ def test_weight_vectors_are_projected(models: Path, tmp_path: Path, capsys: pyte
     assert "A dog sleeps" in output.read_text(encoding="utf-8")
 
 
+@pytest.mark.parametrize("option", ["--heads", "--vectors", "--faithfulness"])
+def test_texts_of_which_the_model_knows_no_word_are_told(
+    option: str, models: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    texts = tmp_path / "a.tsv"
+    texts.write_text("premise\thypothesis\nA man sleeps\tA man\n一二 三四\tA man sleeps\n", encoding="utf-8")
+    output = tmp_path / ("a.json" if option != "--vectors" else "a.html")
+    assert main(["explain", str(models / "nli"), option, str(texts), "--output", str(output)]) == 0
+    assert re.search(r"knows no word of 1 of \d texts, such as .*一二 三四.*: figures of them say nothing", caplog.text)
+
+
 def test_profiles_of_heads_are_shown(models: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     texts, output = tmp_path / "a.tsv", [str(tmp_path / name) for name in ("a.json", "a.png", "a.svg")]
     rows = ["sentence\tscore\tlabel", "A man sleeps\t1\tx", "The man sleeps\t2\tx", "A cat sees the man\t3\tx"]
@@ -185,3 +196,10 @@ def test_mistakes_are_clear(models: Path, tmp_path: Path, caplog: pytest.LogCapt
         assert main(["explain", str(models / "nli"), option, str(texts), "--output", str(texts)]) == 2
         assert "texts.json is an input, and would be replaced: give another --output." in caplog.messages[-1]
     assert texts.read_text() == "[]"
+    for output, told in (
+        (cut / "config.json", "config.json is an input, and"),
+        (cut / "a.json", "a.json is a folder: give"),
+    ):
+        (cut / "a.json").mkdir(exist_ok=True)
+        assert main(["explain", str(cut), "--heads", str(texts), "--output", str(output)]) == 2
+        assert told in caplog.messages[-1]

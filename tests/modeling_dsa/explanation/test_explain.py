@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from matplotlib.text import Text
 from rich.console import Console
 from small_models import randomize, small_config
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -188,6 +189,21 @@ def test_a_terminal_keeps_every_weight_and_marks_unknown_words() -> None:
     assert re.search(r"man:0\.\d%", shown("a man is " * 100))  # one of 300 words has less than a percent
     assert "48;5;" in shown("A man", "256")
     assert not re.search(r"\x1b\[(3[0-7]|4[0-7])", shown("A man", "standard"))
+
+
+def test_tokens_that_are_not_read_are_told_wherever_attention_is_shown(drawn: list[Any], tmp_path: Path) -> None:
+    explanation = explained(attentive("model", max_sentence_tokens=2), "A man is asleep.")
+    told = "Sentence: 3 more tokens are not read"
+    assert told in str(explanation)
+    assert told in explanation.save(tmp_path / "a.html").read_text(encoding="utf-8")
+    explanation.save(tmp_path / "a.png")
+    assert any("3 more tokens are not read" in text.get_text() for text in drawn[0].findobj(Text))
+    assert "not read" not in str(explained(TINY, "A man is asleep."))
+
+
+def test_a_joiner_is_no_blank_in_a_terminal() -> None:
+    assert "می\u200cخواهم" in explained(TINY, "می\u200cخواهم").texts["Sentence"].words
+    assert "میخواهم:100%*" in str(explained(TINY, "می\u200cخواهم"))
 
 
 def test_the_decision_of_a_regression_and_of_several_labels() -> None:

@@ -70,6 +70,8 @@ def test_pca_is_that_of_the_singular_values() -> None:
     np.testing.assert_allclose(np.abs(found.points.reshape(-1, 2)), np.abs((left * values)[:, :2]), atol=1e-9)
     with pytest.raises(ValueError, match="There are 2 distinct sentences"):
         project(LabelledSentences(TEXTS[:2], []), vectors[:2], "pca")
+    with pytest.raises(ValueError, match="All vectors are equal"):
+        project(LabelledSentences(TEXTS, []), np.ones_like(vectors), "t-sne")
     assert project(LabelledSentences(TEXTS, []), vectors, "t-sne").axes == ["t-SNE 1", "t-SNE 2"]
 
 
@@ -78,7 +80,7 @@ def test_rare_labels_are_one_group() -> None:
     names, groups = groupings(
         Projection(LabelledSentences(labels, labels), np.zeros((60, 1, 1, 2)), "pca", [0.5, 0.2])
     )["label"]
-    assert names == [*(f"label {number}" for number in range(7)), "other"]
+    assert names == [*(f"label {number}" for number in range(7)), "3 other labels"]
     assert groups[:, 0, 0].tolist() == [min(number % 10, 7) for number in range(60)]
 
 
@@ -87,6 +89,9 @@ def test_sentences_are_read_with_their_labels_or_without(tmp_path: Path) -> None
     pairs.write_text("premise\thypothesis\tlabel\nA\tb\tyes\nA\tc\tno\n", encoding="utf-8")
     assert read_sentences(pairs, [], None, 9) == LabelledSentences(["A", "b", "c"], ["yes", "yes", "no"])
     assert read_sentences(pairs, ["hypothesis"], None, 1) == LabelledSentences(["b"], ["yes"])
+    halves = tmp_path / "halves.jsonl"
+    halves.write_text('{"text": "half \\ud83d", "label": "yes"}\n', encoding="utf-8")
+    assert read_sentences(halves, [], None, 9) == LabelledSentences(["half \ufffd"], ["yes"])
     pairs.write_text("premise\thypothesis\tgold-label\nA\tb\tyes\n", encoding="utf-8")
     assert read_sentences(pairs, [], None, 9) == LabelledSentences(["A", "b"], ["yes", "yes"])
     pairs.write_text("premise\thypothesis\tother\nA\tb\tc\nd\tA\te\n", encoding="utf-8")

@@ -94,6 +94,8 @@ def test_models_are_compared_on_the_same_examples(
         if first != second
     ]
     assert differing
+    assert main(["compare", *map(str, folders), "--output_dir", str(tmp_path / "out")]) == 0
+    assert not (tmp_path / "out" / "differing.csv").exists()
 
 
 def test_other_examples_have_no_difference(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
