@@ -17,6 +17,7 @@ from modeling_dsa.prediction.answers import answers, csv_writer
 from modeling_dsa.prediction.logits import score_function
 from modeling_dsa.prediction.scores import label_scores
 from modeling_dsa.prediction.texts import open_texts
+from modeling_dsa.unknown_texts_dsa import unknown_texts
 
 LONGEST_TEXT = 2_000  # characters of a sentence that are read: a page is not for documents
 MOST_ROWS = 1_000  # of a table
@@ -117,7 +118,7 @@ def read(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, first: str,
     return Reading(_classes(cast(Scores, scores)), found, notes)
 
 
-def classify_table(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, table: Path, output: Path) -> int:
+def classify_table(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, table: Path, output: Path) -> str:
     """Classify every row of a CSV and write them as a CSV with the labels and their probabilities.
 
     The columns of texts keep their names.
@@ -129,7 +130,7 @@ def classify_table(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, t
         output: Where to write.
 
     Returns:
-        How many rows there were.
+        What to say: how many rows there were, and of how many the model knows no word.
 
     Raises:
         CannotRead: the file is broken, has too many rows or no such columns, or a text is empty or too long.
@@ -148,7 +149,9 @@ def classify_table(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, t
     function = score_function(cast(DSAConfig, model.config))
     with output.open("w", encoding="utf-8", newline="") as file:
         csv_writer(file)(answers(texts, scores, model.config.class_names, function, columns))
-    return len(texts)
+    unknown = unknown_texts(tokenizer, texts)
+    told = f" It knows no word of {len(unknown):,} of them, such as row {unknown[0] + 1}." if unknown else ""
+    return f"{len(texts):,} rows are classified.{told}"
 
 
 def _classes(scores: Scores) -> dict[str, float] | float:

@@ -41,11 +41,11 @@ def build_table(model: gr.Dropdown, names: Mapping[str, str], queue: str) -> Non
         except Exception as error:  # whatever a repository may hold, the page goes on and says what is wrong
             return {table_message: not_loaded(names[model_id], error), classified: gr.File(visible=False)}
         try:
-            count = classify_table(*loaded, Path(path), output)
+            told = classify_table(*loaded, Path(path), output)
         except ValueError as error:
             return {table_message: show_message(str(error)), classified: gr.File(visible=False)}
         return {
-            table_message: show_message(f"{count:,} rows are classified."),
+            table_message: show_message(told),
             classified: gr.File(str(output), visible=True),
         }
 

@@ -55,11 +55,12 @@ def _verdict(scores: Mapping[str, MethodScores], estimates: Mapping[str, Mapping
 
     without, alone = points("comprehensiveness"), points("sufficiency")
     rival = _difference(scores, "comprehensiveness", INTEGRATED)
+    has_rise = any(points.startswith("-") for points in (*without.values(), *alone.values()))
     distance = "further" if rival.high < 0 else "less far" if rival.low > 0 else "about as far"
     return (
         f"{answer}. Without the words that it looks at most, the probability of the predicted class falls by "
         f"{without[ATTENTION]} points on average, and by {without[RANDOM]} without words chosen at random; with "
         f"these words alone it falls by {alone[ATTENTION]}, and by {alone[RANDOM]} with random ones. Without the words "
         f"that integrated gradients choose it falls {distance}, by {without[INTEGRATED]}, and with those alone by "
-        f"{alone[INTEGRATED]}."
+        f"{alone[INTEGRATED]}.{' A number below 0 is a rise.' if has_rise else ''}"
     )

@@ -140,6 +140,13 @@ def test_a_table_that_cannot_be_read_is_refused(tmp_path: Path, content: str, me
     assert not (tmp_path / "out.csv").exists()
 
 
+def test_rows_of_which_the_model_knows_no_word_are_told(tmp_path: Path) -> None:
+    table = tmp_path / "mine.csv"
+    table.write_text("premise,hypothesis\nA man sleeps,The man\n一二,A cat\n", encoding="utf-8")
+    told = classify_table(*load_model(str(make_pair_model(tmp_path / "model"))), table, tmp_path / "out.csv")
+    assert told == "2 rows are classified. It knows no word of 1 of them, such as row 2."
+
+
 def test_a_model_of_sentences_reads_the_first_text_only(tmp_path: Path) -> None:
     folder = make_model(tmp_path, **SEVERAL)
     found = read(*load_model(str(folder)), PREMISE, "is not read")
