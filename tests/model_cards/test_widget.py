@@ -265,6 +265,10 @@ def test_an_encoders_page_shows_how_near_two_texts_are(widget: Path, browser: Br
             np.testing.assert_allclose(
                 numbers(page, f"#sentences > :nth-child({number}) li", "weight"), expected, atol=SAME
             )
+
+        type_texts(page, ("\u200b", "man"))  # which is nothing to see
+        expect(page.locator("#state")).to_have_text("Type a first text.")
+        expect(page.locator("#answer")).to_be_hidden()
     page.context.close()
 
 
