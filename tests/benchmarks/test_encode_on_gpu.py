@@ -18,6 +18,7 @@ def test_every_encoder_is_measured_in_both_precisions_from_text_and_from_tokens(
         assert all(rate > 0 for rate in result["sentences_per_second"].values())
 
 
+@pytest.mark.slow
 def test_a_form_that_fails_has_its_error_in_the_table(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

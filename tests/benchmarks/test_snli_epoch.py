@@ -32,6 +32,7 @@ def test_each_variant_runs_its_whole_epoch(tmp_path: Path) -> None:
         assert result["product_share"] == pytest.approx(of_product)
 
 
+@pytest.mark.slow
 def test_an_epoch_is_extrapolated_where_time_is_short(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     record = run_quick(snli_epoch.main, tmp_path / "results" / "speed.json", *EAGER, "--seconds", "0.001")
     assert [(result["timed_steps"], result["steps"]) for result in record.results] == [(1, 3), (1, 3)]

@@ -5,6 +5,7 @@ import training_waits
 from benchmark_runs import run_quick
 
 
+@pytest.mark.slow
 def test_the_engine_makes_the_steps_and_a_cpu_counts_nothing(tmp_path: Path) -> None:
     (result,) = run_quick(training_waits.main, tmp_path / "results" / "waits.json", "--threads", "1").results
     assert (result["setting"], result["precision"]) == ("dsa-single-snli", "fp32")

@@ -58,7 +58,7 @@ COMPILED: dict[str, dict[str, Any]] = {
 RECURRENT = GRAPH_CASES["last"] | {"num_hidden_layers": 2}
 # One sentence in an example differs from two before the encoder and after the pooling, dropout lies in the encoders.
 OF_SENTENCES = {name: COMPILED[name] for name in ("dynamic", "pairwise encoder", "variational by position")}
-# The backward pass of each layer that has one of its own; a quick test has that of the dense CNN and dynamic attention.
+# The backward pass of each layer that has one of its own; dense CNN and dynamic attention have a test for themselves.
 BACKWARD = {
     "kim_cnn, max": COMPILED["kim_cnn"] | COMPILED["max"],
     "pairwise encoder, static": COMPILED["pairwise encoder"] | COMPILED["static"],
@@ -179,6 +179,7 @@ def check_training(model: DSAForSequenceClassification, backend: str) -> None:
             assert found[1][2]["dsa.pooling.step"] == before["dsa.pooling.step"] + 1
 
 
+@pytest.mark.slow
 def test_a_compiled_model_has_the_same_gradients() -> None:
     check_training(model_of({**NO_DROPOUT, "deduplicate_sentences": False}).double(), "eager")
 

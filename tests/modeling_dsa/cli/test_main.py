@@ -31,6 +31,7 @@ print(codes)
 """
 
 
+@pytest.mark.slow
 def test_help_needs_no_torch_and_the_rest_no_extra(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("text\none\n")
     (tmp_path / "b.jsonl").write_text('{"text": "two the"}\n')

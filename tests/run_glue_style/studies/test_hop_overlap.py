@@ -21,6 +21,7 @@ def test_the_overlap_is_the_mean_cosine_of_two_hops() -> None:
     assert mean_overlaps(torch.eye(3)[None]).tolist() == [0]
 
 
+@pytest.mark.slow
 def test_the_command_reads_the_models_of_a_grid(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     tokenizer, vectors = vocabulary_from_vectors(SAMPLE_VECTORS, progress=False)
     for row, hops in (("a-row", 2), ("base", 3), ("one-hop", 1)):
