@@ -120,11 +120,7 @@ def run(arguments: argparse.Namespace) -> int:
     inputs = [*arguments.similarity, *itertools.chain(*arguments.probe), *arguments.labelled]
     for name in (report.FILE, report.TABLE, report.PICTURE):
         refuse_input(folder / name, inputs, "--output")
-        if (folder / name).is_dir():
-            raise ValueError(f"{folder / name} is a folder: give another --output.")
-    _refuse_other_file(folder / report.FILE)
-    if not (folder / report.FILE).exists() and (other := _first_there(folder / report.TABLE, folder / report.PICTURE)):
-        raise ValueError(f"{other} is there, and no file of this command: give another --output, or move it away.")
+    _refuse_other_files(folder)
     # Of one that is missing, what reads it tells.
     described = {path: describe_files([path])[0] for path in inputs if path.is_file()}
     columns: Sequence[str] | None = arguments.text_column
@@ -166,24 +162,25 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _tell_unknown(model: "EvaluatedModel", path: Path, texts: "Sequence[Text]") -> None:
-    from modeling_dsa.unknown_texts_dsa import told_unknown
+    from modeling_dsa.prediction.unknown_texts import warn_of_unknown
 
-    if found := model.unknown(texts):
-        logger.warning(f"{path}: {told_unknown('the model', texts, found)}: figures of them say nothing.")
-
-
-def _first_there(*paths: Path) -> Path | None:
-    return next((path for path in paths if path.exists()), None)
+    warn_of_unknown(f"{path}: the model", texts, model.unknown(texts))
 
 
-def _refuse_other_file(path: Path) -> None:
-    """Refuse to replace a file of the name of the figures that is none of `dsa evaluate`."""
-    from modeling_dsa.evaluation.report import Evaluation
+def _refuse_other_files(folder: Path) -> None:
+    """Refuse to replace files of the names of the figures' that are none of `dsa evaluate`."""
+    from modeling_dsa.evaluation import report
 
+    path = folder / report.FILE
     if not path.is_file():
+        for other in (folder / report.TABLE, folder / report.PICTURE):
+            if other.exists():
+                raise ValueError(
+                    f"{other} is there, and no file of this command: give another --output, or move it away."
+                )
         return
     try:
-        Evaluation.from_json(json.loads(path.read_text(encoding="utf-8")))
+        report.Evaluation.from_json(json.loads(path.read_text(encoding="utf-8")))
     except (ValueError, RecursionError) as error:
         raise ValueError(
             f"{path} is there, and no evaluation of this command: give another --output, or move it away."

@@ -165,6 +165,7 @@ def _measure_faithfulness(arguments: argparse.Namespace) -> int:
     from modeling_dsa.files.model_hashes import model_file_hashes, require_model
     from modeling_dsa.modeling_dsa import DSAForSequenceClassification
     from modeling_dsa.prediction.unknown_texts import warn_of_unknown
+    from modeling_dsa.unknown_texts_dsa import unknown_texts
 
     outputs: list[Path] = arguments.output
     folder = Path(arguments.model)
@@ -176,7 +177,7 @@ def _measure_faithfulness(arguments: argparse.Namespace) -> int:
     hashes = model_file_hashes(arguments.model)
     model, tokenizer = load_model_and_tokenizer(arguments.model)
     check_model(model)
-    warn_of_unknown(arguments.model, tokenizer, texts)
+    warn_of_unknown(arguments.model, texts, unknown_texts(tokenizer, texts))
     model.float()  # gradients in half precision say little
     summary = summarize(faithfulness(cast(DSAForSequenceClassification, model), tokenizer, texts))
     require_model(arguments.model, hashes)
@@ -217,12 +218,13 @@ def _show_heads(arguments: argparse.Namespace) -> int:
     from modeling_dsa.explanation.word_classes import load_tagger
     from modeling_dsa.files.loading import load_model_and_tokenizer
     from modeling_dsa.prediction.unknown_texts import warn_of_unknown
+    from modeling_dsa.unknown_texts_dsa import unknown_texts
 
     _check_outputs(arguments.output, (".json", *EXTENSIONS), Path(arguments.model), arguments.heads)
     tagger = load_tagger(arguments.word_classes) if arguments.word_classes else None
     found = read_sentences(arguments.heads, arguments.text_column, None, arguments.examples, with_labels=False)
     model, tokenizer = load_model_and_tokenizer(arguments.model)
-    warn_of_unknown(arguments.model, tokenizer, found.texts)
+    warn_of_unknown(arguments.model, found.texts, unknown_texts(tokenizer, found.texts))
     profiles = head_profiles(model, tokenizer, found.texts, tagger)
     for path in arguments.output:
         if path.suffix.lower() == ".json":
@@ -246,13 +248,14 @@ def _show_vectors(arguments: argparse.Namespace) -> int:
     from modeling_dsa.explanation.labelled_sentences import read_sentences
     from modeling_dsa.files.loading import load_model_and_tokenizer
     from modeling_dsa.prediction.unknown_texts import warn_of_unknown
+    from modeling_dsa.unknown_texts_dsa import unknown_texts
 
     if not arguments.output:
         raise ValueError(f"Say with --output where the vectors go: {', '.join(EXTENSIONS)}.")
     _check_outputs(arguments.output, EXTENSIONS, Path(arguments.model), arguments.vectors)
     sentences = read_sentences(arguments.vectors, arguments.text_column, arguments.label_column, arguments.examples)
     model, tokenizer = load_model_and_tokenizer(arguments.model)
-    warn_of_unknown(arguments.model, tokenizer, sentences.texts)
+    warn_of_unknown(arguments.model, sentences.texts, unknown_texts(tokenizer, sentences.texts))
     projection = project(sentences, weight_vectors(model, tokenizer, sentences.texts), arguments.method or "pca")
     for path in arguments.output:
         write_projection(projection, last_part(arguments.model), path)
@@ -267,8 +270,6 @@ def _check_outputs(paths: Sequence[Path], extensions: Sequence[str], folder: Pat
     for path in paths:
         if path.suffix.lower() not in extensions:
             raise ValueError(f"{path}: this is written as {', '.join(extensions)}: give another name.")
-        if path.is_dir():
-            raise ValueError(f"{path} is a folder: give the name of a file.")
         refuse_file(path.parent, "--output")
         refuse_input(path, [*inputs, *(folder / name for name in _OF_MODELS)], "--output")
 

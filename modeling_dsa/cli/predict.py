@@ -74,9 +74,9 @@ def run(arguments: argparse.Namespace) -> int:
     from modeling_dsa.prediction.texts import open_texts
 
     output: Path | None = arguments.output
-    output_format = _output_format(output, arguments.format)
     if output is not None:
         refuse_input(output, [arguments.input], "--output")
+    output_format = _output_format(output, arguments.format)
     if output is not None and output.resolve().parent == Path(arguments.model).resolve():
         raise ValueError(f"{output} is in the model's folder: give another --output.")
     if arguments.template is not None and not arguments.labels:
@@ -103,8 +103,6 @@ def _output_format(output: Path | None, chosen: str | None) -> str:
     by_extension = None if output is None else output.suffix.lower().removeprefix(".")
     if output == Path("-"):
         raise ValueError("Without --output the answers go to standard output: leave it out.")
-    if output is not None and output.is_dir():
-        raise ValueError(f"{output} is a folder: give the name of a file.")
     if by_extension == "gz" or (by_extension and chosen is None and by_extension not in FORMATS):
         raise ValueError(f"{output} would hold no .{by_extension}: give a name in .jsonl or .csv, or a --format.")
     if chosen is not None and by_extension in FORMATS and by_extension != chosen:
@@ -128,6 +126,7 @@ def _predictor(source: str) -> "Callable[[Sequence[Text]], list[Answer]]":
     from modeling_dsa.prediction.logits import score_function
     from modeling_dsa.prediction.scores import label_scores
     from modeling_dsa.prediction.unknown_texts import warn_of_unknown
+    from modeling_dsa.unknown_texts_dsa import unknown_texts
 
     loaded, tokenizer = load_model_and_tokenizer(source)
     model = cast("DSAForSequenceClassification", loaded)
@@ -135,7 +134,7 @@ def _predictor(source: str) -> "Callable[[Sequence[Text]], list[Answer]]":
     function = score_function(model.config)
 
     def predict(texts: "Sequence[Text]") -> "list[Answer]":
-        warn_of_unknown(source, tokenizer, texts, "its answers to them")
+        warn_of_unknown(source, texts, unknown_texts(tokenizer, texts), "its answers to them")
         return answers(texts, label_scores(model, tokenizer, texts), model.config.class_names, function)
 
     return predict
@@ -147,6 +146,7 @@ def _nearest_label(source: str, labels: list[str], template: str) -> "Callable[[
     from modeling_dsa.encoding.finite import check_finite
     from modeling_dsa.prediction.answers import answers
     from modeling_dsa.prediction.unknown_texts import warn_of_unknown
+    from modeling_dsa.unknown_texts_dsa import unknown_texts
     from modeling_dsa.zero_shot_dsa import describe_labels, label_probabilities, refuse_unknown_labels
 
     descriptions = describe_labels(labels, template)
@@ -156,7 +156,7 @@ def _nearest_label(source: str, labels: list[str], template: str) -> "Callable[[
     check_finite(described, descriptions)
 
     def predict(texts: "Sequence[Text]") -> "list[Answer]":
-        warn_of_unknown(source, encoder.tokenizer, texts, "its answers to them")
+        warn_of_unknown(source, texts, unknown_texts(encoder.tokenizer, texts), "its answers to them")
         sentences = cast("Sequence[str]", texts)
         vectors = encoder.encode(sentences)  # (texts, width)
         check_finite(vectors, sentences)

@@ -87,16 +87,18 @@ def filled_folder(folder: Path, last: str | None = None) -> Iterator[Path]:
 
 
 def refuse_input(output: Path, inputs: Iterable[str | Path], option: str) -> None:
-    """Refuse an output that would replace what is read.
+    """Refuse a file to write that would replace what is read, or where a folder is.
 
     Args:
-        output: A file that may be there.
+        output: The file.
         inputs: What is read; what is no file is a text.
         option: Which says where the output goes.
 
     Raises:
-        ValueError: It is one of them.
+        ValueError: It is one of them, or a folder.
     """
+    if output.is_dir():
+        raise ValueError(f"{output} is a folder: give another {option}.")
     for given in inputs:
         is_there = os.path.exists(given)  # noqa: PTH110  (pathlib's fails for a text too long for a name)
         if is_there and output.exists() and output.samefile(given):

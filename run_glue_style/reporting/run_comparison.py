@@ -1,6 +1,5 @@
 """Finished runs side by side: table, paired tests, curves, and the examples on which their models differ."""
 
-import logging
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,14 +15,12 @@ from modeling_dsa.evaluation.models import Classifier, open_model
 from modeling_dsa.files.markdown import markdown_table
 from modeling_dsa.files.model_replacing import EXAMPLE_SCORES, RESULTS
 from modeling_dsa.files.pictures import legend_columns, look, wrapped
-from modeling_dsa.unknown_texts_dsa import told_unknown
+from modeling_dsa.prediction.unknown_texts import warn_of_unknown
 from run_glue_style.training.objective import PREDICTION
 from run_glue_style.training.results import differing, read_example_scores, read_metric, read_run
 
 from .grid.differences import Measured, Scores, compare, difference_cells
 from .units import is_percent, mean_and_spread
-
-logger = logging.getLogger(__name__)
 
 _CURVES = ("train_loss", "validation_loss", "validation_accuracy")
 _LINES = ("-", "--", "-.", ":")
@@ -164,8 +161,7 @@ def classify_examples(rows: Sequence[ComparedRow], path: Path) -> list[Differing
             raise ValueError(f"{single} reads single texts, and {of_pairs} pairs: compare models that read the same.")
     examples = read_classified(path, names, pairs=first.pairs)
     for folder, model in opened.items():
-        if unknown := model.unknown(examples.texts):
-            logger.warning(f"{told_unknown(str(folder), examples.texts, unknown)}: figures of them say nothing.")
+        warn_of_unknown(str(folder), examples.texts, model.unknown(examples.texts))
     predicted = []
     for row in rows:
         by_seed = {seed: classifiers[folder].classify(examples.texts) for seed, folder in row.folders.items()}
