@@ -9,7 +9,7 @@ from typing import cast
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from modeling_dsa.configuration_dsa import DSAConfig
-from modeling_dsa.explanation.attention import Scores, TextAttention, read_attention
+from modeling_dsa.explanation.attention import LabelScores, TextAttention, read_attention
 from modeling_dsa.files.loading import load_model_and_tokenizer
 from modeling_dsa.files.model_folder import CONFIG, holds_model, read_config
 from modeling_dsa.modeling_dsa import DSAForSequenceClassification
@@ -115,7 +115,7 @@ def read(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, first: str,
             notes.append(f"This model reads only the first {len(attention.offsets)} words of the {name.lower()}.")
     if not len(attentions[0].weights):
         notes.append(f"This model has no attention to show: pooling '{model.config.pooling}' does not weigh the words.")
-    return Reading(_classes(cast(Scores, scores)), found, notes)
+    return Reading(_classes(cast(LabelScores, scores)), found, notes)
 
 
 def classify_table(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, table: Path, output: Path) -> str:
@@ -154,7 +154,7 @@ def classify_table(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, t
     return f"{len(texts):,} rows are classified.{told}"
 
 
-def _classes(scores: Scores) -> dict[str, float] | float:
+def _classes(scores: LabelScores) -> dict[str, float] | float:
     if scores.function == "none" and len(scores.values) == 1:
         return float(scores.values[0])
     return dict(zip(scores.class_names, scores.values.tolist(), strict=True))

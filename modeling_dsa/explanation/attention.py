@@ -131,8 +131,8 @@ def _spread(samples: Weights) -> Weights | None:
 
 
 @dataclass(frozen=True)
-class Scores:
-    """What a classifier says.
+class LabelScores:
+    """What a classifier says of a text or pair.
 
     Attributes:
         class_names: By index. (num_labels,)
@@ -164,7 +164,7 @@ def read_attention(
     text_pair: str | None = None,
     *,
     samples: int = 0,
-) -> tuple[list[TextAttention], Scores | None]:
+) -> tuple[list[TextAttention], LabelScores | None]:
     """Run a model on a text or pair, without dropout; it stays in training mode if it was.
 
     Args:
@@ -231,7 +231,7 @@ def _as_array(weights: Sequence[torch.Tensor] | None, tokens: int) -> Weights:
     return cast(Weights, torch.cat(list(weights)).float().cpu().numpy())
 
 
-def _scores(config: DSAConfig, logits: torch.Tensor) -> Scores:
+def _scores(config: DSAConfig, logits: torch.Tensor) -> LabelScores:
     function = score_function(config)
     values = logits_to_scores(logits.float().cpu().numpy(), function)
-    return Scores(config.class_names, values, function)
+    return LabelScores(config.class_names, values, function)

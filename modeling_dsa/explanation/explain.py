@@ -14,7 +14,7 @@ from modeling_dsa.files.replacing import replaced_file
 from modeling_dsa.files.shown_paths import last_part, without_folders
 from modeling_dsa.modeling_dsa import DSAForSequenceClassification
 
-from .attention import Scores, TextAttention, read_attention, require_attention
+from .attention import LabelScores, TextAttention, read_attention, require_attention
 from .html import explanation_html, explanation_page
 from .terminal import explanation_renderable, explanation_text
 
@@ -34,7 +34,7 @@ class Explanation:
 
     model: str
     texts: dict[str, TextAttention]
-    scores: Scores | None
+    scores: LabelScores | None
 
     def __str__(self) -> str:
         return explanation_text(self.texts, self.scores)

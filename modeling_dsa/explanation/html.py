@@ -8,7 +8,7 @@ elsewhere, and nothing runs: it is HTML and CSS alone.
 from collections.abc import Mapping, Sequence
 from html import escape
 
-from .attention import UNKNOWN, UNKNOWN_MARK, AttentionRow, Scores, TextAttention
+from .attention import UNKNOWN, UNKNOWN_MARK, AttentionRow, LabelScores, TextAttention
 from .words import has_direction, runs_right_to_left
 
 _DARK_TEXT, _LIGHT_TEXT = "#0b1524", "#ffffff"
@@ -115,7 +115,7 @@ def attention_html(
     return f'<div class="attention">{"".join(parts)}</div>'
 
 
-def explanation_html(texts: Mapping[str, TextAttention], scores: Scores | None) -> str:
+def explanation_html(texts: Mapping[str, TextAttention], scores: LabelScores | None) -> str:
     """Texts under every iteration, side by side where there is room, with a classifier's scores; for a notebook.
 
     Args:
@@ -125,7 +125,7 @@ def explanation_html(texts: Mapping[str, TextAttention], scores: Scores | None) 
     return f'<style>{_CSS}</style><div class="attention">{_contents(texts, scores)}</div>'
 
 
-def explanation_page(model: str, texts: Mapping[str, TextAttention], scores: Scores | None) -> str:
+def explanation_page(model: str, texts: Mapping[str, TextAttention], scores: LabelScores | None) -> str:
     """The same as a page of its own.
 
     Args:
@@ -143,7 +143,7 @@ def explanation_page(model: str, texts: Mapping[str, TextAttention], scores: Sco
     )
 
 
-def _contents(texts: Mapping[str, TextAttention], scores: Scores | None) -> str:
+def _contents(texts: Mapping[str, TextAttention], scores: LabelScores | None) -> str:
     parts = [] if scores is None else [_scores_html(scores)]
     parts.append(_legend(texts, _largest(texts)))
     count = _iterations(texts)
@@ -164,7 +164,7 @@ def _contents(texts: Mapping[str, TextAttention], scores: Scores | None) -> str:
     return "\n".join(parts)
 
 
-def _scores_html(scores: Scores) -> str:
+def _scores_html(scores: LabelScores) -> str:
     rows = "".join(
         f'<tr><th scope="row"><bdi>{escape(label)}</bdi></th><td>{value}</td></tr>' for label, value in scores.shown()
     )

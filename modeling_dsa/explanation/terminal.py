@@ -11,14 +11,14 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from .attention import UNKNOWN, UNKNOWN_MARK, AttentionRow, Scores, TextAttention, decimals
+from .attention import UNKNOWN, UNKNOWN_MARK, AttentionRow, LabelScores, TextAttention, decimals
 
 # From no attention to the largest weight: ColorBrewer's Blues, each with a colour of text that reads on it.
 _STYLES = ("#0b1524 on #f7fbff", "#0b1524 on #c6dbef", "#0b1524 on #6baed6", "#ffffff on #2171b5", "#ffffff on #08306b")
 _WIDTH = 100  # columns, where no terminal says how many
 
 
-def explanation_renderable(texts: Mapping[str, TextAttention], scores: Scores | None) -> RenderableType:
+def explanation_renderable(texts: Mapping[str, TextAttention], scores: LabelScores | None) -> RenderableType:
     """Texts under every iteration, with a classifier's scores, for a console of rich.
 
     Args:
@@ -43,7 +43,7 @@ def explanation_renderable(texts: Mapping[str, TextAttention], scores: Scores | 
     return Group(*parts)
 
 
-def explanation_text(texts: Mapping[str, TextAttention], scores: Scores | None) -> str:
+def explanation_text(texts: Mapping[str, TextAttention], scores: LabelScores | None) -> str:
     """The same as plain text.
 
     Args:
