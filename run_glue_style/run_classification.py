@@ -157,7 +157,7 @@ def _glue_task(arguments: DataArguments, name: TaskName) -> Task:
         fingerprint=glue.form.fingerprint,
         example=glue.example,
         metrics=glue.metrics,
-        metric_for_best_model=glue.score,
+        metric_for_best_model=glue.metric_for_best_model,
     )
 
 

@@ -218,7 +218,7 @@ def _probes(
 
 
 def _classification(model: "EvaluatedModel", arguments: argparse.Namespace, described: Described) -> "list[Result]":
-    from modeling_dsa.evaluation.classification import classification_scores, read_classified
+    from modeling_dsa.evaluation.classification import classification_metrics, read_classified
     from modeling_dsa.evaluation.report import Result
 
     results: list[Result] = []
@@ -241,8 +241,8 @@ def _classification(model: "EvaluatedModel", arguments: argparse.Namespace, desc
     }
     for path, found in examples.items():
         _tell_unknown(model, path, found.texts)
-        scores = classification_scores(found.labels, classifier.classify(found.texts), classifier.class_names)
-        metrics = {key: scores.pop(key) for key in ("accuracy", "macro_f1")}
-        details = {"classes": classifier.class_names, "unlabelled": found.unlabelled, **scores}
+        details = classification_metrics(found.labels, classifier.classify(found.texts), classifier.class_names)
+        metrics = {key: details.pop(key) for key in ("accuracy", "macro_f1")}
+        details = {"classes": classifier.class_names, "unlabelled": found.unlabelled, **details}
         results.append(Result("classification", [described[path]], len(found.labels), metrics, details))
     return results

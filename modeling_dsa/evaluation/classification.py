@@ -78,10 +78,10 @@ def read_classified(
     return ClassifiedTexts(texts, labels, unlabelled)
 
 
-def classification_scores(
+def classification_metrics(
     gold: Sequence[int] | npt.NDArray[Any], predicted: Sequence[int] | npt.NDArray[Any], class_names: Sequence[str]
 ) -> dict[str, Any]:
-    """Score the answers of a classifier.
+    """Measure the answers of a classifier.
 
     Args:
         gold: The right classes. (examples,)
@@ -90,13 +90,13 @@ def classification_scores(
 
     Returns:
         Plain Python values, ready for JSON: `accuracy`; `macro_f1`, the mean over all classes, also those that never
-        occur; `per_class`, `{name: {precision, recall, f1, support}}`, 0 where a score is 0 / 0; `confusion_matrix`,
+        occur; `per_class`, `{name: {precision, recall, f1, support}}`, 0 where one is 0 / 0; `confusion_matrix`,
         counts, one list for each right class; `majority_accuracy`, the share of the most frequent class.
     """
     classes = np.arange(len(class_names))
     counts = confusion_matrix(gold, predicted, labels=classes)  # (classes, classes)
-    scores = precision_recall_fscore_support(gold, predicted, labels=classes, zero_division=0.0)
-    precision, recall, f1, support = (column.tolist() for column in scores)
+    by_class = precision_recall_fscore_support(gold, predicted, labels=classes, zero_division=0.0)
+    precision, recall, f1, support = (column.tolist() for column in by_class)
     return {
         "accuracy": float(counts.trace() / len(gold)),
         "macro_f1": float(np.mean(f1)),

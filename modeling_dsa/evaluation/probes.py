@@ -45,7 +45,7 @@ class LabelledTexts:
 
 
 @dataclass(frozen=True)
-class ProbeScores:
+class ProbeMetrics:
     """What a probe gets right.
 
     Attributes:
@@ -95,7 +95,7 @@ def read_labelled(
     return LabelledTexts(str(path), texts, labels)
 
 
-def probe(encode: Encode, files: Sequence[LabelledTexts]) -> ProbeScores:
+def probe(encode: Encode, files: Sequence[LabelledTexts]) -> ProbeMetrics:
     """Train logistic regression on a model's vectors as they are, and test it.
 
     A single text's features are its vector; a pair's are those of SentEval, |u - v| and u * v.
@@ -121,7 +121,7 @@ def probe(encode: Encode, files: Sequence[LabelledTexts]) -> ProbeScores:
     else:
         accuracy, macro_f1, chosen = _with_validation(features, labels)
         protocol = "test file, C by validation file"
-    return ProbeScores(accuracy, macro_f1, chosen, protocol, sorted(set(files[0].labels)), len(labels[-1]))
+    return ProbeMetrics(accuracy, macro_f1, chosen, protocol, sorted(set(files[0].labels)), len(labels[-1]))
 
 
 def check_files(files: Sequence[LabelledTexts]) -> None:
@@ -199,16 +199,16 @@ def _nested(features: Features, labels: Features) -> tuple[float, float, list[fl
 def _with_test(features: Sequence[Features], labels: Sequence[Features]) -> tuple[float, float, list[float]]:
     with _on_all_cores():
         search = _search(TEST_C).fit(features[0], labels[0])
-    return *_scores(search, features[1], labels[1]), [float(search.best_params_["C"])]
+    return *_accuracy_and_f1(search, features[1], labels[1]), [float(search.best_params_["C"])]
 
 
 def _with_validation(features: Sequence[Features], labels: Sequence[Features]) -> tuple[float, float, list[float]]:
     fitted = [_regression().set_params(C=c).fit(features[0], labels[0]) for c in NESTED_C]
     best = int(np.argmax([regression.score(features[1], labels[1]) for regression in fitted]))
-    return *_scores(fitted[best], features[2], labels[2]), [NESTED_C[best]]
+    return *_accuracy_and_f1(fitted[best], features[2], labels[2]), [NESTED_C[best]]
 
 
-def _scores(fitted: Any, features: Features, labels: Features) -> tuple[float, float]:
+def _accuracy_and_f1(fitted: Any, features: Features, labels: Features) -> tuple[float, float]:
     """Accuracy and macro F1."""
     predicted = fitted.predict(features)  # (examples,)
     return float(accuracy_score(labels, predicted)), float(f1_score(labels, predicted, average="macro"))

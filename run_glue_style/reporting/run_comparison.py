@@ -19,7 +19,7 @@ from modeling_dsa.prediction.unknown_texts import warn_of_unknown
 from run_glue_style.training.objective import PREDICTION
 from run_glue_style.training.results import differing, read_example_scores, read_metric, read_run
 
-from .grid.differences import Measured, Scores, compare, difference_cells
+from .grid.differences import Measured, Numbers, compare, difference_cells
 from .units import is_percent, mean_and_spread
 
 _CURVES = ("train_loss", "validation_loss", "validation_accuracy")
@@ -42,7 +42,7 @@ class ComparedRow:
     name: str
     folders: dict[int, Path]
     results: dict[int, dict[str, Any]]
-    scores: dict[str, dict[int, Scores]] = field(default_factory=dict)
+    scores: dict[str, dict[int, Numbers]] = field(default_factory=dict)
 
     @property
     def first(self) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from modeling_dsa.shipped.nli import NLI_CLASS_NAMES, NLI_PAIRS
 
 from .labelled_examples import ExampleFormat
 from .labels import KnownClasses, Numbers
-from .metrics import ClassificationMetric, RegressionMetric, Score
+from .metrics import ClassificationMetric, RegressionMetric, SklearnMetric
 from .sst import SST_SENTENCES
 
 TaskName: TypeAlias = Literal["cola", "sst2", "mrpc", "qqp", "stsb", "mnli", "qnli", "rte", "wnli"]
@@ -34,14 +34,14 @@ class GlueTask:
         class_names: Its classes, by index; empty for a regression.
         example: Texts to show how a model of it is used.
         file_columns: What the columns of texts are called in its own files, where that differs.
-        score: The metric by which GLUE ranks models.
+        metric_for_best_model: The metric by which GLUE ranks models.
     """
 
     texts: tuple[str, ...]
     class_names: tuple[str, ...]
     example: tuple[str, ...]
     file_columns: tuple[str, ...] = ()
-    score: str = "accuracy"
+    metric_for_best_model: str = "accuracy"
 
     @property
     def form(self) -> ExampleFormat:
@@ -62,7 +62,8 @@ class GlueTask:
             "f1": partial(f1_score, zero_division=0.0),  # of class 1
             "matthews_correlation": matthews_corrcoef,
         }
-        own = [Score(self.score, added[self.score])] if self.score in added else []
+        ranked_by = self.metric_for_best_model
+        own = [SklearnMetric(ranked_by, added[ranked_by])] if ranked_by in added else []
         return (ClassificationMetric(self.class_names), *own)
 
 
@@ -71,7 +72,7 @@ GLUE: dict[TaskName, GlueTask] = {
         ("sentence",),
         ("unacceptable", "acceptable"),
         ("They drank the pub dry.",),
-        score="matthews_correlation",
+        metric_for_best_model="matthews_correlation",
     ),
     "sst2": GlueTask(("sentence",), ("negative", "positive"), SST_SENTENCES[:1]),
     "mrpc": GlueTask(
@@ -79,16 +80,19 @@ GLUE: dict[TaskName, GlueTask] = {
         ("not_equivalent", "equivalent"),
         ("The shares fell by two percent.", "The stock lost two percent."),
         ("#1 String", "#2 String"),
-        score="f1",
+        metric_for_best_model="f1",
     ),
     "qqp": GlueTask(
         ("question1", "question2"),
         ("not_duplicate", "duplicate"),
         ("How do I learn to play the guitar?", "What is the best way to learn the guitar?"),
-        score="f1",
+        metric_for_best_model="f1",
     ),
     "stsb": GlueTask(
-        ("sentence1", "sentence2"), (), ("A man is playing a guitar.", "Somebody plays the guitar."), score="spearman"
+        ("sentence1", "sentence2"),
+        (),
+        ("A man is playing a guitar.", "Somebody plays the guitar."),
+        metric_for_best_model="spearman",
     ),
     "mnli": GlueTask(("premise", "hypothesis"), NLI_CLASS_NAMES, NLI_PAIRS[0], ("sentence1", "sentence2")),
     "qnli": GlueTask(

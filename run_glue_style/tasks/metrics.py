@@ -8,7 +8,7 @@ import evaluate
 import numpy as np
 from numpy.typing import NDArray
 
-from modeling_dsa.evaluation.classification import classification_scores
+from modeling_dsa.evaluation.classification import classification_metrics
 from modeling_dsa.evaluation.similarity import correlate
 
 
@@ -40,7 +40,7 @@ class OfflineMetric(evaluate.Metric):  # type: ignore[misc]
 class ClassificationMetric(OfflineMetric):
     """Accuracy, per-class precision, recall and F1, and the confusion matrix of a single-label classifier.
 
-    What it computes is what `classification_scores` returns.
+    What it computes is what `classification_metrics` returns.
 
     Args:
         class_names: The classes in the order of their integer labels.
@@ -66,7 +66,7 @@ class ClassificationMetric(OfflineMetric):
                     f"{what}[{outside[0]}] is {labels[outside[0]]}, but the {len(self.class_names)} classes "
                     f"{self.class_names} have the labels 0 to {len(self.class_names) - 1}"
                 )
-        return classification_scores(gold, predicted, self.class_names)
+        return classification_metrics(gold, predicted, self.class_names)
 
 
 @runtime_checkable
@@ -77,7 +77,7 @@ class MeanOfExamples(Protocol):
         """From (rows,) integer labels both to the scores of rows by the name of their mean. (rows,)"""
 
 
-class Score(OfflineMetric):
+class SklearnMetric(OfflineMetric):
     """One number that scikit-learn computes from the labels of a classifier, to be combined with other metrics.
 
     Args:
@@ -86,11 +86,11 @@ class Score(OfflineMetric):
     """
 
     def __init__(self, name: str, function: Callable[..., float]) -> None:
-        self.score, self.function = name, function
+        self.key, self.function = name, function
         super().__init__()
 
     def _compute(self, *, predictions: Sequence[int], references: Sequence[int]) -> dict[str, float]:
-        return {self.score: float(self.function(references, predictions))}
+        return {self.key: float(self.function(references, predictions))}
 
 
 class RegressionMetric(OfflineMetric):
@@ -99,7 +99,7 @@ class RegressionMetric(OfflineMetric):
     dtype = "float64"
 
     def _compute(self, *, predictions: Sequence[float], references: Sequence[float]) -> dict[str, float]:
-        """Score examples.
+        """Measure examples.
 
         Returns:
             `pearson` and `spearman`, 0 where one side is constant and there is no correlation;

@@ -48,8 +48,8 @@ def _metric_lines(split: str, metrics: Metrics) -> list[str]:
         f"{key} {value:,.6g}" for key, value in metrics.items() if isinstance(value, float) and key not in told
     )
     by_class = ", ".join(
-        f"{label} {scores['f1']:.1%}"
-        for label, scores in itertools.islice(metrics["per_class"].items(), _SHOWN_CLASSES)
+        f"{label} {of_class['f1']:.1%}"
+        for label, of_class in itertools.islice(metrics["per_class"].items(), _SHOWN_CLASSES)
     )
     if len(metrics["per_class"]) > _SHOWN_CLASSES:
         by_class += f", ... (all {len(metrics['per_class'])} are in {RESULTS})"

@@ -207,7 +207,7 @@ def _compute(task: Task) -> ComputeMetrics:
     metric = evaluate.combine(list(task.metrics))
 
     def compute(predictions: np.ndarray, references: np.ndarray) -> Metrics:
-        scores: Metrics = metric.compute(predictions=predictions.tolist(), references=references.tolist())
-        return scores
+        metrics: Metrics = metric.compute(predictions=predictions.tolist(), references=references.tolist())
+        return metrics
 
     return compute

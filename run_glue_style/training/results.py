@@ -111,9 +111,9 @@ def read_metric(results: Mapping[str, Any], metric: str) -> float:
         ) from error
 
 
-def spearman_of_files(scores: Mapping[str, Any]) -> dict[str, Any]:
-    """Of a student's figures the correlation with people's scores in each file of pairs, by the file's name."""
-    return {name.removeprefix(SPEARMAN_OF): value for name, value in scores.items() if name.startswith(SPEARMAN_OF)}
+def spearman_of_files(metrics: Mapping[str, Any]) -> dict[str, Any]:
+    """Of a student's metrics the correlation with people's scores in each file of pairs, by the file's name."""
+    return {name.removeprefix(SPEARMAN_OF): value for name, value in metrics.items() if name.startswith(SPEARMAN_OF)}
 
 
 def have_same_examples(run: Mapping[str, Any], other: Mapping[str, Any], metric: str) -> bool:

@@ -43,7 +43,7 @@ def card_metadata(
     if "teacher" in results:
         figures = _similarities(results["metrics"]["validation"])
     elif results:
-        figures = _scores(results["metrics"], data_id or "custom", known.name if known else facts["source"])
+        figures = _labelled(results["metrics"], data_id or "custom", known.name if known else facts["source"])
     vectors = results.get("vectors")
     widget = [
         {
@@ -91,7 +91,7 @@ def _hub_id(name: str) -> str | None:
     return None if "/" not in name or Path(name).exists() else name
 
 
-def _scores(metrics: Mapping[str, Any], dataset_type: str, dataset_name: str) -> list[EvalResult]:
+def _labelled(metrics: Mapping[str, Any], dataset_type: str, dataset_name: str) -> list[EvalResult]:
     """What was measured on each split of the data that a classifier or a regression was trained on."""
     return [
         EvalResult(
@@ -102,16 +102,16 @@ def _scores(metrics: Mapping[str, Any], dataset_type: str, dataset_name: str) ->
             dataset_split=split,
             metric_type=metric,
             metric_name=name,
-            metric_value=scores[key],
+            metric_value=of_split[key],
         )
-        for split, scores in metrics.items()
+        for split, of_split in metrics.items()
         if split != "train"  # what was learnt by heart is no evaluation
         for key, (metric, name) in _METRICS.items()
-        if key in scores
+        if key in of_split
     ]
 
 
-def _similarities(scores: Mapping[str, Any]) -> list[EvalResult]:
+def _similarities(metrics: Mapping[str, Any]) -> list[EvalResult]:
     """A student's correlations with people's scores, of each file of pairs."""
     metric, name = _METRICS["spearman"]
     return [
@@ -125,5 +125,5 @@ def _similarities(scores: Mapping[str, Any]) -> list[EvalResult]:
             metric_name=name,
             metric_value=value,
         )
-        for file, value in spearman_of_files(scores).items()
+        for file, value in spearman_of_files(metrics).items()
     ]

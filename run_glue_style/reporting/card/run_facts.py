@@ -40,11 +40,11 @@ def run_facts(
     """
     runs = sorted([results, *other_seeds], key=lambda run: int(run["seed"]))
     split = "test" if "test" in results["metrics"] else next(iter(results["metrics"]))
-    scores = results["metrics"][split]
+    metrics = results["metrics"][split]
     return {
         "split": split,
-        "scores": scores,
-        **(_best_and_worst(scores) if "per_class" in scores else {}),
+        "metrics": metrics,
+        **(_best_and_worst(metrics) if "per_class" in metrics else {}),
         "packaged": is_packaged(results),
         "joined": joined_pairs(results),
         "seeds": [run["seed"] for run in runs],
@@ -54,7 +54,7 @@ def run_facts(
         "source": without_folders(results["source"]),
         "start": without_folders(results["start"]),
         "teacher": without_folders(results.get("teacher", {}).get("name", "")),
-        "spearman": list(spearman_of_files(scores).items()),
+        "spearman": list(spearman_of_files(metrics).items()),
         "minutes": f"{results['train_seconds'] / 60:.1f}",
         "recipe": _shown_options(results["recipe"]),
         "command": _command(results.get("command", ())),
@@ -63,13 +63,13 @@ def run_facts(
     }
 
 
-def _best_and_worst(scores: Mapping[str, Any]) -> dict[str, Any]:
+def _best_and_worst(metrics: Mapping[str, Any]) -> dict[str, Any]:
     """The classes that a classifier finds most and least reliably, and what it takes the latter for."""
-    names = list(scores["per_class"])
-    best = max(names, key=lambda name: float(scores["per_class"][name]["f1"]))
-    worst = min(names, key=lambda name: float(scores["per_class"][name]["f1"]))
+    names = list(metrics["per_class"])
+    best = max(names, key=lambda name: float(metrics["per_class"][name]["f1"]))
+    worst = min(names, key=lambda name: float(metrics["per_class"][name]["f1"]))
     index = names.index(worst)
-    counts: list[int] = scores["confusion_matrix"][index]
+    counts: list[int] = metrics["confusion_matrix"][index]
     mistaken_rows, mistaken_for = max((counts[i], name) for i, name in enumerate(names) if i != index)
     return {
         "best": best,
@@ -87,9 +87,9 @@ def _over_seeds(runs: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, str]]:
         split: {
             name: mean_and_spread([run["metrics"][split][metric] for run in runs], metric)
             for metric, name in _OVER_SEEDS.items()
-            if metric in scores
+            if metric in of_split
         }
-        for split, scores in runs[0]["metrics"].items()
+        for split, of_split in runs[0]["metrics"].items()
         if all(split in run["metrics"] for run in runs)
     }
     return {split: figures for split, figures in found.items() if figures}

@@ -16,7 +16,7 @@ _RESAMPLES = 9999
 _ROUNDING = 1e-12  # of the numbers that are added
 _AT_ONCE = 200  # resamples
 
-Scores = NDArray[np.float64]
+Numbers = NDArray[np.float64]
 OTHER_EXAMPLES: Final = "other examples"  # in place of a difference, which would be one of the examples
 
 
@@ -53,7 +53,7 @@ class Measured:
     """
 
     values: Mapping[int, float]
-    scores: Mapping[int, Scores] = field(default_factory=dict)
+    scores: Mapping[int, Numbers] = field(default_factory=dict)
     runs: Collection[Mapping[str, Any]] = ()
 
 
@@ -83,8 +83,8 @@ def compare(row: Measured, other: Measured, metric: str) -> Found:
 def difference(
     row: Mapping[int, float],
     other: Mapping[int, float],
-    row_scores: Mapping[int, Scores],
-    other_scores: Mapping[int, Scores],
+    row_scores: Mapping[int, Numbers],
+    other_scores: Mapping[int, Numbers],
 ) -> Difference | None:
     """Compare two rows that were measured on the same examples.
 
@@ -137,7 +137,7 @@ def _p(value: float | None) -> str:
     return "–" if value is None else f"{value:.4f}"
 
 
-def _randomise(differences: Scores) -> float:
+def _randomise(differences: Numbers) -> float:
     """How often so large a mean comes about where each example's two scores are swapped by chance, two-sided.
 
     Args:
@@ -164,7 +164,7 @@ def _randomise(differences: Scores) -> float:
     return min(1.0, 2 * min(higher, lower) / (_RESAMPLES + 1))
 
 
-def crossed_interval(differences: Scores) -> tuple[float, float]:
+def crossed_interval(differences: Numbers) -> tuple[float, float]:
     """The 95 % interval of a mean over examples and seeds, where every seed is measured on the same examples.
 
     The mean varies with both. Half its length is the hypotenuse of those of two t intervals, over the seeds and over

@@ -18,7 +18,7 @@ from run_glue_style.training.recipe import RunArguments, TrainingRecipe
 from run_glue_style.training.results import have_same_examples, read_example_scores, read_metric
 
 from .definition import BASE, Grid, read_grid
-from .differences import Difference, Found, Measured, Scores, compare, difference_cells
+from .differences import Difference, Found, Measured, Numbers, compare, difference_cells
 from .plot import draw_grid
 
 GRID = "grid.yaml"
@@ -150,7 +150,7 @@ class GridTable:
     def _measured(self, row: str, metric: str) -> Measured:
         return Measured(self.values(row, metric), self._scores(row, metric), self.runs.get(row, {}).values())
 
-    def _scores(self, row: str, metric: str) -> dict[int, Scores]:
+    def _scores(self, row: str, metric: str) -> dict[int, Numbers]:
         """The scores of a row's examples by seed, where the metric is their mean."""
         scores = {}
         for seed in self.runs.get(row, {}):

@@ -58,8 +58,13 @@ def test_examples_of_the_hub_and_of_the_files_are_read(tmp_path: Path, name: Tas
 def test_metrics_are_those_of_the_leaderboard() -> None:
     for name, task in GLUE.items():
         scores = evaluate.combine(list(task.metrics)).compute(predictions=[0, 1, 1], references=[0, 1, 0])
-        assert isinstance(scores[task.score], float), name
-    assert {name for name, task in GLUE.items() if task.score != "accuracy"} == {"cola", "mrpc", "qqp", "stsb"}
+        assert isinstance(scores[task.metric_for_best_model], float), name
+    assert {name for name, task in GLUE.items() if task.metric_for_best_model != "accuracy"} == {
+        "cola",
+        "mrpc",
+        "qqp",
+        "stsb",
+    }
     mrpc = evaluate.combine(list(GLUE["mrpc"].metrics))
     assert mrpc.compute(predictions=[0, 1, 1], references=[0, 1, 0])["f1"] == pytest.approx(2 / 3)
     assert mrpc.compute(predictions=[0, 0], references=[0, 0])["f1"] == 0.0

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn import metrics as sklearn_metrics
 
-from run_glue_style.tasks.metrics import ClassificationMetric, RegressionMetric, Score
+from run_glue_style.tasks.metrics import ClassificationMetric, RegressionMetric, SklearnMetric
 
 NAMES = ["entailment", "neutral", "contradiction"]
 
@@ -117,7 +117,9 @@ def test_class_names_are_checked(names: list[str]) -> None:
 
 
 def test_score_combines_with_the_classification_metric() -> None:
-    both = evaluate.combine([ClassificationMetric(["no", "yes"]), Score("mcc", sklearn_metrics.matthews_corrcoef)])
+    both = evaluate.combine(
+        [ClassificationMetric(["no", "yes"]), SklearnMetric("mcc", sklearn_metrics.matthews_corrcoef)]
+    )
     scores = both.compute(predictions=[0, 1, 1, 0], references=[0, 1, 0, 0])
     assert (scores["accuracy"], scores["mcc"]) == (0.75, pytest.approx(2 / 12**0.5))
     assert both.compute(predictions=[0, 0], references=[0, 1])["mcc"] == 0.0
