@@ -25,8 +25,8 @@ from modeling_dsa.text.word_rules import whole_word_pattern
 
 BUNDLE = MODEL_CARDS / "widget" / "dist"
 BUILD = "npm ci && npm run build"
-MANIFEST, TOKENIZER = "widget.json", "tokenizer.json"
-_BUNDLE_MANIFEST = "bundle.json"
+DESCRIPTION, TOKENIZER = "widget.json", "tokenizer.json"
+_BUILT = "bundle.json"
 _SIMILARITY_EXAMPLES = [
     ["A man plays the guitar.", "Somebody makes music."],
     ["A man plays the guitar.", "The central bank raised interest rates."],
@@ -47,7 +47,7 @@ def write_static_space(
         bundle: The page as it was built.
 
     Returns:
-        What the page's manifest `widget.json` holds; `sizes` are those of its files, in bytes.
+        What the page's description `widget.json` holds; `sizes` are those of its files, in bytes.
 
     Raises:
         FileNotFoundError: The model has no int8 file, or the page is not built.
@@ -83,7 +83,7 @@ def write_static_space(
         "tokenizer": tokenizer_name,
         "words": whole_word_pattern(),
         "sizes": sizes,
-        "files": ["./", *sources, MANIFEST],
+        "files": ["./", *sources, DESCRIPTION],
     }
     digest = hashlib.sha256(json.dumps(content).encode())
     for path in (*sources.values(), bundle / built["worker"]):
@@ -92,7 +92,7 @@ def write_static_space(
     with filled_folder(output, last="index.html") as beside:
         for file, path in (sources | {built["worker"]: bundle / built["worker"]}).items():
             shutil.copyfile(path, beside / file)
-        (beside / MANIFEST).write_text(json.dumps(content, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+        (beside / DESCRIPTION).write_text(json.dumps(content, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
         (beside / CARD).write_text(_card(name, content["purpose"], model_id, card), encoding="utf-8")
     for file in old - sources.keys():
         (output / file).unlink(missing_ok=True)
@@ -100,8 +100,8 @@ def write_static_space(
 
 
 def _read_bundle(bundle: Path) -> dict[str, Any]:
-    manifest = bundle / _BUNDLE_MANIFEST
-    built = json.loads(manifest.read_text(encoding="utf-8")) if manifest.is_file() else None
+    path = bundle / _BUILT
+    built = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
     if not built or not all((bundle / name).is_file() for name in (*built["files"], built["worker"])):
         raise FileNotFoundError(
             f"The widget's page is not in {bundle}: build it in model_cards/widget of a clone of this project by "
@@ -129,10 +129,10 @@ def _old_files(output: Path) -> set[str]:
     """The files of an earlier page in a folder."""
     if not output.exists() or (output.is_dir() and not any(output.iterdir())):
         return set()
-    if not (output / MANIFEST).is_file():
+    if not (output / DESCRIPTION).is_file():
         raise ValueError(f"{output} is there already and holds no widget: give another folder.")
     try:
-        names = json.loads((output / MANIFEST).read_text(encoding="utf-8"))["sizes"]
+        names = json.loads((output / DESCRIPTION).read_text(encoding="utf-8"))["sizes"]
     except (ValueError, TypeError, KeyError):
         return set()
     return {name for name in names if Path(name).name == name}

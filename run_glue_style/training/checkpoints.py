@@ -19,7 +19,7 @@ from modeling_dsa.command.messages import one_line
 from modeling_dsa.files.hashing import file_hash
 from modeling_dsa.files.replacing import replaced_file, write_json
 
-from .manifest import find_damage, write_manifest
+from .integrity import find_damage, write_hashes
 
 logger = logging.getLogger(__name__)
 
@@ -119,12 +119,12 @@ class Checkpoints:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def _finish(self, beside: Path, step: int) -> None:
-        """Add the best weights and the manifest to a state, give it its name, and delete old checkpoints."""
+        """Add the best weights and all files' hashes to a state, give it its name, and delete old checkpoints."""
         if self._best_hash is not None:
             self._check_best()
             shutil.copyfile(self.best, beside / self.best.name)
         write_json(self._identity, beside / _IDENTITY)
-        write_manifest(beside)
+        write_hashes(beside)
         beside.replace(self.folder / f"step-{step}")
         for old in self._complete()[:-KEPT]:
             shutil.rmtree(old)

@@ -30,8 +30,8 @@ def bundle(tmp_path: Path) -> Path:
     for name in ("index.html", "app-1.js", "program-1.wasm.gz", "service-worker.js"):
         (folder / name).write_text(f"this is {name}")
     files = ["index.html", "app-1.js", "program-1.wasm.gz"]
-    manifest = {"files": files, "wasm": files[-1], "worker": "service-worker.js"}
-    (folder / "bundle.json").write_text(json.dumps(manifest))
+    built = {"files": files, "wasm": files[-1], "worker": "service-worker.js"}
+    (folder / "bundle.json").write_text(json.dumps(built))
     return folder
 
 
