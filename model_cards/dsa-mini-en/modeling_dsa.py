@@ -557,9 +557,9 @@ def _model_output(pooled: Pooled, samples: Tensor, output_attentions: bool, **ot
         vector_samples=samples if samples.shape[0] > 1 else None,
         attentions=attentions,
         attentions_std=attentions_std,
-        kl=None if pooled.kl is None else _sum_by_example(pooled.kl, pooled.packing),
+        kl=_sum_by_example(pooled.kl, pooled.packing),
         kl_weight=pooled.kl_weight,
-        attention_penalty=None if pooled.penalty is None else _sum_by_example(pooled.penalty, pooled.packing),
+        attention_penalty=_sum_by_example(pooled.penalty, pooled.packing),
         choice_log_probability=_by_example(pooled.choice_log_probability, pooled.packing),
         chosen_share=_by_example(pooled.chosen_share, pooled.packing),
         **others,
@@ -574,6 +574,12 @@ def _unpack_weights(weights: Tensor, packing: Packing) -> Tensor:
 def _by_example(values: Tensor | None, packing: Packing) -> Tensor | None:
     """A figure of sentences, for those of each example. (U,) -> (batch, 1 or 2)"""
     return None if values is None else packing.unpack_sentences(values[:, None]).squeeze(2)
+
+
+def _sum_by_example(values: Tensor | None, packing: Packing) -> Tensor | None:
+    """Sum a figure of sentences over those of each example. (U,) -> (batch,)"""
+    by_example = _by_example(values, packing)
+    return None if by_example is None else by_example.sum(1)
 
 
 def _remove_other_form(folder: Path) -> None:
@@ -610,11 +616,6 @@ def _check_shapes(
     # Floats alone: a GPU is waited for, and no tokenizer gives them.
     if attention_mask is not None and attention_mask.is_floating_point() and bool((attention_mask < 0).any()):
         raise ValueError("attention_mask must be 1 for tokens and 0 for padding: it is not added to any scores.")
-
-
-def _sum_by_example(values: Tensor, packing: Packing) -> Tensor:
-    """Sum a figure of sentences over those of each example. (U,) -> (batch,)"""
-    return packing.unpack_sentences(values[:, None]).sum((1, 2))
 
 
 class DSAForSequenceClassification(DSAPreTrainedModel):
