@@ -73,13 +73,19 @@ def examples_of(pairs: Pairs, tokenizer: WordTokenizer) -> TokenizedExamples:
 
 
 def make_trainer(
-    setting: str, precision: str, steps: int, batch_size: int, examples: TokenizedExamples, tokenizer: WordTokenizer
+    setting: str,
+    precision: str,
+    steps: int,
+    batch_size: int,
+    examples: TokenizedExamples,
+    tokenizer: WordTokenizer,
+    parent: Path,
 ) -> Trainer:
-    """The engine with a fresh model, for so many updates and one evaluation of few examples."""
+    """The engine with a fresh model, for so many updates and one evaluation of few examples, in a folder of its own."""
     AcceleratorState._reset_state(reset_partial_state=True)
     GradientState._reset_state()
     recipe = TrainingRecipe(per_device_train_batch_size=batch_size, max_train_steps=steps, batch_norm_batches=0)
-    folder = Path(tempfile.mkdtemp())
+    folder = Path(tempfile.mkdtemp(dir=parent))
     run = RunArguments(output_dir=folder, report_to="none", mixed_precision="bf16" if precision == "bf16" else "no")
     torch.manual_seed(0)
     options: dict[str, Any] = {"vocab_size": len(tokenizer), "unknown_init_range": 0.5, "soft_attention_steps": 0}
@@ -141,27 +147,32 @@ def main(argv: Sequence[str] | None = None) -> None:
     examples = examples_of(pairs, tokenizer)
     on_gpu = torch.cuda.is_available()
     record = Record(recorded_options(options), describe_machine(), {"on_gpu": on_gpu}, [])
-    for setting in options.setting:
-        for precision in ("fp32", "bf16") if on_gpu else ("fp32",):
+    with tempfile.TemporaryDirectory() as parent:
+        for setting in options.setting:
+            for precision in ("fp32", "bf16") if on_gpu else ("fp32",):
 
-            def trained(steps: int, setting: str = setting, precision: str = precision) -> Trainer:
-                return make_trainer(setting, precision, steps, options.batch_size, examples, tokenizer)
+                def trained(steps: int, setting: str = setting, precision: str = precision) -> Trainer:
+                    return make_trainer(
+                        setting, precision, steps, options.batch_size, examples, tokenizer, Path(parent)
+                    )
 
-            few = 8
-            trained(few).train()  # warms up
-            longer = few + options.steps
-            seconds = [trained(longer).train().seconds - trained(few).train().seconds for _ in range(options.rounds)]
-            result: dict[str, Any] = dict.fromkeys([*COUNTED, "busy_milliseconds"])
-            if on_gpu:
-                first, second = (count(trained(steps)) for steps in PROFILED_STEPS)
-                more = PROFILED_STEPS[1] - PROFILED_STEPS[0]
-                result = {name: (second[name] - first[name]) / more for name in result}
-            loading = [loading_seconds(trained(1)) for _ in range(options.rounds)]
-            result["loading_milliseconds"] = 1e3 * statistics.median(loading)
-            result["milliseconds"] = 1e3 * statistics.median(seconds) / options.steps
-            record.results.append({"setting": setting, "precision": precision, **result})
-            if options.output:
-                write_record(record, TABLE, options.output)
+                few = 8
+                trained(few).train()  # warms up
+                longer = few + options.steps
+                seconds = [
+                    trained(longer).train().seconds - trained(few).train().seconds for _ in range(options.rounds)
+                ]
+                result: dict[str, Any] = dict.fromkeys([*COUNTED, "busy_milliseconds"])
+                if on_gpu:
+                    first, second = (count(trained(steps)) for steps in PROFILED_STEPS)
+                    more = PROFILED_STEPS[1] - PROFILED_STEPS[0]
+                    result = {name: (second[name] - first[name]) / more for name in result}
+                loading = [loading_seconds(trained(1)) for _ in range(options.rounds)]
+                result["loading_milliseconds"] = 1e3 * statistics.median(loading)
+                result["milliseconds"] = 1e3 * statistics.median(seconds) / options.steps
+                record.results.append({"setting": setting, "precision": precision, **result})
+                if options.output:
+                    write_record(record, TABLE, options.output)
     keep(record, TABLE, options.output)
 
 

@@ -146,7 +146,7 @@ def explanation_page(model: str, texts: Mapping[str, TextAttention], scores: Lab
 def _contents(texts: Mapping[str, TextAttention], scores: LabelScores | None) -> str:
     parts = [] if scores is None else [_scores_html(scores)]
     parts.append(_legend(texts, _largest(texts)))
-    count = _iterations(texts)
+    count = len(next(iter(texts.values())).weights)
     level = 2 if count == 1 else 3  # below the page's title, or an iteration's
     for iteration in range(count):
         shown = "".join(
@@ -215,7 +215,3 @@ def _legend(texts: Mapping[str, TextAttention], largest: float) -> str:
 
 def _largest(texts: Mapping[str, TextAttention]) -> float:
     return max(text.largest for text in texts.values())
-
-
-def _iterations(texts: Mapping[str, TextAttention]) -> int:
-    return len(next(iter(texts.values())).weights)

@@ -18,7 +18,7 @@ from modeling_dsa.files.replacing import replaced_file
 
 _NUMBERS = re.compile(r"(\d+)")
 _SAMPLE = 100_000  # vectors from which the principal components are taken
-_CHECKED_AT_ONCE = 10_000  # vectors
+_AT_ONCE = 10_000  # vectors
 
 
 class TeacherVectors:
@@ -51,8 +51,8 @@ class TeacherVectors:
                 )
         self._ends = np.cumsum([len(shard) for shard in self._shards])
         if sha256 is None:
-            for start in range(0, len(self), _CHECKED_AT_ONCE):
-                self.take(np.arange(start, min(start + _CHECKED_AT_ONCE, len(self))))
+            for start in range(0, len(self), _AT_ONCE):
+                self.take(np.arange(start, min(start + _AT_ONCE, len(self))))
             sha256 = _hash(paths)
         self.sha256 = sha256
 
@@ -121,7 +121,7 @@ def principal_components(vectors: TeacherVectors, size: int, folder: Path) -> ND
         return _open(path).astype(np.float32)
     rows = np.linspace(0, len(vectors) - 1, min(_SAMPLE, len(vectors))).astype(np.int64)
     moments = np.zeros((vectors.width, vectors.width))
-    for part in np.array_split(rows, -(-len(rows) // 10_000)):
+    for part in np.array_split(rows, -(-len(rows) // _AT_ONCE)):
         sample = unit_vectors(vectors.take(part).astype(np.float64))
         moments += sample.T @ sample
     found = np.ascontiguousarray(leading_components(moments, size), np.float32)  # (width, size)
