@@ -90,7 +90,7 @@ def test_a_bilstm_equals_torchs_bidirectional_lstm() -> None:
 
 
 @pytest.mark.parametrize("changes", ENCODER_CASES.values(), ids=ENCODER_CASES.keys())
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(st.lists(st.integers(0, 12), min_size=2, max_size=6).filter(any), st.booleans(), st.data())
 def test_no_other_encoder_reaches_across_two_sentences(
     changes: dict[str, Any], lengths: list[int], training: bool, data: st.DataObject
@@ -141,7 +141,7 @@ def test_a_reader_of_a_sentence_backwards_gives_the_mirror_of_one_forwards() -> 
     torch.testing.assert_close(forwards, backwards.flip(0).roll(3, dims=1))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.lists(st.integers(0, 6), min_size=2, max_size=6).filter(any),
     st.sampled_from([(3, 5), (7,), (1, 9), (1,)]),

@@ -212,7 +212,7 @@ def test_the_shipped_configs_have_the_papers_number_of_parameters(name: str, cou
 
 
 @pytest.mark.parametrize("pooling", POOLINGS)
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(pairs=PAIRS, data=st.data(), masked=st.booleans(), deduplicate=st.booleans())
 def test_a_sentence_has_one_vector_alone_in_any_batch_and_in_either_slot(
     pooling: str, pairs: list[tuple[list[int], list[int]]], data: st.DataObject, masked: bool, deduplicate: bool
@@ -370,7 +370,7 @@ def test_deduplication_changes_no_vector_and_no_gradient(pooling: str) -> None:
     torch.testing.assert_close(gradients[0], gradients[1], rtol=0, atol=1e-10)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(PAIRS.filter(lambda pairs: any(map(any, pairs))), st.data())
 def test_a_sentence_does_not_feel_its_neighbours(pairs: list[tuple[list[int], list[int]]], data: st.DataObject) -> None:
     """With every other sentence replaced by one of the same length, the kept sentence's vector stays."""
@@ -530,7 +530,7 @@ def test_word_vectors_give_what_their_ids_give() -> None:
 
 
 @pytest.mark.parametrize("system", ["dynamic", "max", "last", "structured", "pairwise encoder", "variational"])
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(pairs=PAIRS, limit=st.integers(1, 4), data=st.data())
 def test_a_model_that_reads_some_tokens_gives_what_it_gives_for_sentences_of_these(
     system: str, pairs: list[tuple[list[int], list[int]]], limit: int, data: st.DataObject

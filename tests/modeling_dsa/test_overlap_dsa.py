@@ -27,7 +27,7 @@ def overlap_of(model: DSAForNLI, ids: Tensor, mask: Tensor, types: Tensor | None
     return found[0]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     pairs=PAIRS, left=st.integers(0, 3), right=st.integers(0, 3), feature=st.sampled_from(["overlap", "idf_overlap"])
 )

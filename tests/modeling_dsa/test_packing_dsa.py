@@ -79,7 +79,7 @@ def test_a_config_says_which_tokens_a_sentence_has(
     assert packing.lengths.tolist() == masks.sum(2).flatten().tolist()
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(PAIRS, st.data(), st.booleans())
 def test_pack_finds_each_sentence_once(
     pairs: list[tuple[list[int], list[int]]], data: st.DataObject, deduplicate: bool
@@ -115,7 +115,6 @@ def test_words_keep_their_order_where_two_sentences_are_interleaved() -> None:
     assert packing.lengths.tolist() == [3, 3]
 
 
-@settings(max_examples=100, deadline=None)
 @given(PAIRS, st.integers(1, 5), st.booleans(), st.booleans(), st.data())
 def test_sentences_cut_to_a_number_of_tokens_are_packed_like_shorter_sentences(
     pairs: list[tuple[list[int], list[int]]], limit: int, deduplicate: bool, interleaved: bool, data: st.DataObject
@@ -178,7 +177,6 @@ def test_positions_count_the_tokens_of_each_sentence() -> None:
     assert packing_of([0]).positions.tolist() == []
 
 
-@settings(max_examples=100, deadline=None)
 @given(PAIRS, st.booleans(), st.data())
 def test_splitting_by_class_tells_copies_in_rows_of_different_classes_apart(
     pairs: list[tuple[list[int], list[int]]], deduplicate: bool, data: st.DataObject
@@ -212,7 +210,6 @@ def pack_rectangles(packing: Packing) -> list[list[int]]:
     return [tokens[row][inside[row]].tolist() for tokens, inside in groups for row in range(len(tokens))]
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(st.one_of(st.integers(0, 4), st.integers(0, 60)), min_size=1, max_size=12))
 def test_rectangles_hold_every_sentence_with_tokens_once(lengths: list[int]) -> None:
     packing = packing_of(lengths)
@@ -245,7 +242,6 @@ def test_gapped_indices_keep_sentences_apart(lengths: list[int], gap: int) -> No
         assert after - before == 1 if one == other else after - before > gap
 
 
-@settings(deadline=None)
 @given(LENGTHS, st.sampled_from([0.1, 1.0, 1000.0]))
 def test_softmax_and_weighted_sum_work_on_each_sentence_alone(lengths: list[int], scale: float) -> None:
     packing = packing_of(lengths)

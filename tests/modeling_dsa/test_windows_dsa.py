@@ -27,7 +27,7 @@ def convolve_apart(lengths: list[int], kernel: int, training: bool) -> Callable[
 @pytest.mark.parametrize("training", [True, False])
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize("kernel", [1, 2, 3, 4, 5, 37])
-@settings(deadline=None, max_examples=10)
+@settings(max_examples=10)
 @given(LENGTHS.filter(any))
 @example([300])
 @example([200, 0, 100])

@@ -228,7 +228,7 @@ ANY_TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
 
 
 @pytest.mark.parametrize("lowercase", [True, False])
-@settings(max_examples=400, deadline=None, derandomize=True)
+@settings(max_examples=400)
 @given(text=TRICKY | ANY_TEXT)
 @example(text="\"'\"'…...—--'“")
 @example(text="t-shirtİ")  # lower-cased, one letter is two characters
@@ -252,7 +252,7 @@ def test_offsets_cover_every_visible_character_once(lowercase: bool, text: str) 
 
 
 @pytest.mark.parametrize("lowercase", [True, False])
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=60)
 @given(texts=st.lists(TRICKY | ANY_TEXT, max_size=4))
 def test_no_unknown_word_in_the_texts_of_the_vocabulary(lowercase: bool, texts: list[str]) -> None:
     counts = count_words(texts, lowercase=lowercase)
@@ -293,7 +293,6 @@ LATIN = st.text(
 
 
 @pytest.mark.parametrize("lowercase", [True, False])
-@settings(max_examples=100, deadline=None, derandomize=True)
 @given(text=LATIN)
 @example(text="https://www.x.org/?q=##ing#ing%20<>" + "ß" * 300)
 @example(text="aa" * 70 + "n't")

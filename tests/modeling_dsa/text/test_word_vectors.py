@@ -403,7 +403,7 @@ def files(draw: st.DrawFn) -> tuple[list[tuple[str, list[float]]], int]:
     return draw(st.lists(row, min_size=3, max_size=12)), dimension
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(file=files(), header=st.booleans(), final=st.booleans(), limit=st.sampled_from([None, 1, 2, 5]), data=st.data())
 def test_equals_a_naive_parser(
     tmp_path: Path,
@@ -423,7 +423,7 @@ def test_equals_a_naive_parser(
     np.testing.assert_array_equal(result.vectors, expected.vectors)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     texts=st.lists(PARTS, min_size=1, max_size=12, unique=True),
     dimension=st.integers(2, 40),

@@ -45,7 +45,7 @@ def test_class_that_never_occurs_or_is_never_predicted_scores_zero_without_a_war
     assert scores["confusion_matrix"] == [[1, 0, 0], [1, 0, 0], [0, 0, 0]]
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     st.integers(2, 5).flatmap(
         lambda classes: st.tuples(
