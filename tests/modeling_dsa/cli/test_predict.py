@@ -235,7 +235,6 @@ def test_mistakes_are_one_sentence_and_leave_nothing(
         ("vsam", ["s3://bucket/reviews"], "There is no file s3://bucket/reviews: check its name"),
         ("vsam", [tmp_path / "other.md"], "other.md has an unsupported extension: give .txt, "),
         ("vsam", [tmp_path], f"{tmp_path} is a folder: give one file of it."),
-        ("vsam", [tmp_path], f"{tmp_path} "),
         ("encoder", ["a"], "encoder holds an encoder without a classifier: train one, give --labels"),
         ("encoder", ["a", "--labels", "b", "b "], "The labels must be two or more different texts, not 'b', 'b '."),
         ("encoder", ["a", "--labels", "\u4e2d", "b"], "encoder knows no word of the label '\u4e2d': give other words"),
