@@ -16,6 +16,7 @@ from functools import partial
 from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [
@@ -118,7 +119,7 @@ def pictures() -> dict[Path, Draw]:
 
 def draw_measured(folder: Path) -> None:
     """Draw what was measured of a model: evaluation.png and faithfulness.png beside their JSON files."""
-    reports = {
+    reports: dict[str, Callable[[Any], evaluation.Evaluation | faithfulness.FaithfulnessReport]] = {
         evaluation.FILE: evaluation.Evaluation.from_json,
         faithfulness.FILE: faithfulness.FaithfulnessReport.from_json,
     }

@@ -36,7 +36,7 @@ def run_notebook(path: Path) -> NotebookNode:
     Raises:
         CellExecutionError: A cell fails.
     """
-    notebook = nbformat.read(path, as_version=4)
+    notebook: NotebookNode = nbformat.read(path, as_version=4)
     with ExitStack() as stack:
         home = Path(stack.enter_context(TemporaryDirectory(ignore_cleanup_errors=True)))
         here = home / "docs" / "pages" / FOLDER  # as it lies in a clone
