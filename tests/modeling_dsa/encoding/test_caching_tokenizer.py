@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from small_runs import pairs
 from tokenizers import Tokenizer, normalizers, pre_tokenizers
@@ -15,10 +15,10 @@ from modeling_dsa.text.tokenization import build_tokenizer
 
 SHIPPED = sorted((Path(__file__).parents[3] / "model_cards").glob("dsa-*/tokenizer.json"))
 WORDS = ("a", "man", "sleeps", ".", "j", "j.", "no", "no.", "mr.", "5", "'s", "n't", "is", "``", "''", "--", "(")
-KINDS = [(lowercase, pieces) for lowercase in (True, False) for pieces in ((), ("##s", "##a"))]
 TOKENIZERS = [
     build_tokenizer((*WORDS, "cannot"), lowercase=lowercase, pieces=pieces).backend_tokenizer
-    for lowercase, pieces in KINDS
+    for lowercase in (True, False)
+    for pieces in ((), ("##s", "##a"))
 ]
 # What the rules look at, alone and together; a space stands between any two or none does.
 PARTS = st.sampled_from(
@@ -68,6 +68,9 @@ PARTS = st.sampled_from(
 )
 TEXTS = st.lists(st.tuples(PARTS, st.sampled_from(["", " ", "  "])).map("".join), max_size=12).map("".join)
 
+# Whether a point is a token of its own is decided by what follows, which draws seldom put together.
+POINTS: list[Text] = ["j. a", "j. (", "no. 5", "no. a", "no.", ("a j.", "a")]
+
 
 def as_lists(tokenizer: TextTokenizer, texts: list[Text]) -> list[list[int]]:
     ids, types, lengths = tokenizer.tokens(texts, with_types=True)
@@ -75,9 +78,9 @@ def as_lists(tokenizer: TextTokenizer, texts: list[Text]) -> list[list[int]]:
     return [ids.tolist(), types.tolist(), lengths.tolist()]
 
 
-@pytest.mark.parametrize("tokenizer", TOKENIZERS, ids=map(str, KINDS))
-@settings(max_examples=50)
-@given(st.lists(st.one_of(TEXTS, st.tuples(TEXTS, TEXTS)), max_size=8))
+@example(TOKENIZERS[0], POINTS)
+@example(TOKENIZERS[-1], POINTS)
+@given(st.sampled_from(TOKENIZERS), st.lists(st.one_of(TEXTS, st.tuples(TEXTS, TEXTS)), max_size=8))
 def test_ids_are_those_of_the_tokenizer(tokenizer: Tokenizer, texts: list[Text]) -> None:
     caching = text_tokenizer(tokenizer)
     assert isinstance(caching, CachingTokenizer)
