@@ -6,8 +6,6 @@ import evaluate
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from sklearn import metrics as sklearn_metrics
 
 from run_glue_style.tasks.metrics import ClassificationMetric, RegressionMetric, SklearnMetric
@@ -43,36 +41,6 @@ def test_class_that_never_occurs_or_is_never_predicted_scores_zero_without_a_war
     assert scores["per_class"]["contradiction"] == {"precision": 0.0, "recall": 0.0, "f1": 0.0, "support": 0}
     assert scores["macro_f1"] == pytest.approx(2 / 3 / 3)
     assert scores["confusion_matrix"] == [[1, 0, 0], [1, 0, 0], [0, 0, 0]]
-
-
-@settings(max_examples=25)
-@given(
-    st.integers(2, 5).flatmap(
-        lambda classes: st.tuples(
-            st.just(classes),
-            st.lists(st.tuples(st.integers(0, classes - 1), st.integers(0, classes - 1)), min_size=1, max_size=40),
-        )
-    )
-)
-def test_agrees_with_sklearn(case: tuple[int, list[tuple[int, int]]]) -> None:
-    classes, pairs = case
-    predictions, references = map(list, zip(*pairs, strict=True))
-    names = [f"class {i}" for i in range(classes)]
-    scores = ClassificationMetric(names).compute(predictions=predictions, references=references)
-    labels = list(range(classes))
-    assert scores["accuracy"] == pytest.approx(sklearn_metrics.accuracy_score(references, predictions))
-    f1 = sklearn_metrics.f1_score(references, predictions, labels=labels, average="macro", zero_division=0.0)
-    assert scores["macro_f1"] == pytest.approx(f1)
-    assert scores["majority_accuracy"] == pytest.approx(max(np.bincount(references)) / len(references))
-    expected = sklearn_metrics.confusion_matrix(references, predictions, labels=labels)
-    assert scores["confusion_matrix"] == expected.tolist()
-    report = sklearn_metrics.classification_report(
-        references, predictions, labels=labels, target_names=names, output_dict=True, zero_division=0.0
-    )
-    for name in names:
-        theirs = report[name]
-        theirs["f1"] = theirs.pop("f1-score")
-        assert scores["per_class"][name] == pytest.approx(theirs)
 
 
 def test_batches_of_tensors_and_arrays_are_scored_as_one_and_then_forgotten() -> None:
