@@ -78,6 +78,7 @@ def make_student(
         with loading_errors(start, has_options=True):
             drawn = tuple(prefix for option, prefix in _DRAWN.items() if option in overrides)
             refuse_other_encoder(start, config, overrides, drawn)
+            config.dtype = torch.float32  # as a fresh one: in half precision small updates are lost
             with torch.random.fork_rng(devices=[]):
                 torch.manual_seed(seed)  # for a projection that the model does not have
                 model, info = DSAModel.from_pretrained(start, config=config, output_loading_info=True)

@@ -288,6 +288,7 @@ def _saved_model(task: Task, arguments: ModelArguments, config: DSAConfig, seed:
     start = arguments.model_name_or_path
     assert start is not None
     stored = DSAConfig.from_pretrained(start)
+    config.dtype = torch.float32  # as a fresh one: in half precision small updates are lost
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)  # for a head that the model does not have
         if _has_head_for(stored, config):

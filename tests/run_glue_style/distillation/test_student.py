@@ -3,7 +3,8 @@
 from pathlib import Path
 
 import pytest
-from small_encoders import save_encoder
+import torch
+from small_encoders import save_encoder, small_encoder
 from small_runs import SMALL_SIZES, pairs
 from small_teachers import save_teacher
 
@@ -70,3 +71,15 @@ def test_weights_that_do_not_fit_their_config_are_refused_in_one_sentence(tmp_pa
     start = ModelArguments(model_name_or_path=str(tmp_path / "model"))
     with pytest.raises(ValueError, match=r"model cannot be loaded \(weights have other shapes than its config says"):
         make_student(start, {}, LossArguments(), sentences, 6, 0, show_progress=False)
+
+
+def test_a_saved_student_is_trained_in_float32(tmp_path: Path) -> None:
+    encoder = small_encoder()
+    encoder.model.half().save_pretrained(tmp_path / "model")
+    encoder.tokenizer.save_pretrained(tmp_path / "model")
+    (tmp_path / "texts.txt").write_text("A dog.\n")
+    sentences = Sentences([open_sentences(str(tmp_path / "texts.txt"))])
+    start = ModelArguments(model_name_or_path=str(tmp_path / "model"))
+    width = encoder.model.config.sentence_embedding_size
+    student, _ = make_student(start, {}, LossArguments(), sentences, width, 0, show_progress=False)
+    assert {student.dtype, student.config.dtype} == {torch.float32}

@@ -24,8 +24,9 @@ def test_a_head_for_the_same_classes_in_another_order_keeps_what_it_knows(poolin
     names = {0: "soso", 1: "bad", 2: "good"}
     settings = {"pooling": pooling, "id2label": names, "problem_type": "single_label_classification"}
     config = small_config(vocab_size=len(small_tokenizer()), **settings)
-    saved = randomize(DSAForSequenceClassification(config)).eval()
+    saved = randomize(DSAForSequenceClassification(config)).eval().bfloat16()
     saved.save_pretrained(tmp_path / "saved")
+    saved.float()  # as it is trained, whatever the file holds
     small_tokenizer().save_pretrained(tmp_path / "saved")
     rows = [json.dumps({"text": f"a dog {number}", "label": names[number % 3]}) for number in range(12)]
     (tmp_path / "train.jsonl").write_text("\n".join(rows))
