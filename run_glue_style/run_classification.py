@@ -102,6 +102,11 @@ def make_task(arguments: DataArguments) -> Task:
         raise ValueError("Say what the data are: --train_file, --dataset_name, or --task_name for a task of GLUE.")
     form, labelled = _infer_format(tables, arguments)
     for split in tables.keys() - set(labelled):
+        if split == "validation" and name is None:
+            raise ValueError(
+                f"{files[split]} has no row with a label, and validation chooses the best weights: give another "
+                "--validation_file, or --validation_split 0.1 in place of it."
+            )
         logger.info(f"The split {split!r} has no labels, and is left out.")
 
     def load() -> DatasetDict:

@@ -243,6 +243,8 @@ def test_a_file_without_labels_is_no_split(folder: Path, tmp_path: Path, caplog:
     assert run_classification({**QUICK, **options, "embedding_size": WIDTH, "problem_type": "regression"}) == 0
     assert set(read_results(tmp_path / "run")["metrics"]) == {"validation"}
     assert "The split 'test' has no labels, and is left out." in caplog.messages
+    with pytest.raises(ValueError, match=r"test\.csv has no row with a label, and validation chooses"):
+        make_task(DataArguments(train_file=files["train_file"], validation_file=files["test_file"]))
 
 
 def test_classes_of_a_folder_of_tables_are_those_of_its_file(tmp_path: Path) -> None:
