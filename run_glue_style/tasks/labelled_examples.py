@@ -1,14 +1,17 @@
 """Labelled examples, from files or from the Hub, as one kind of `datasets.Dataset`."""
 
+import errno
 import hashlib
 import json
 import logging
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
+import datasets
 from datasets import ClassLabel, Dataset, DatasetDict, Features, Value, load_dataset
 from datasets.exceptions import DatasetGenerationError
 
@@ -27,6 +30,7 @@ logger = logging.getLogger(__name__)
 
 Reader: TypeAlias = Callable[[Path], Rows]
 _HALF_CHARACTER = re.compile("[\ud800-\udfff]")  # from a broken \\u escape in JSON; cannot be stored
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # a disk, or a user's share of one
 
 
 @dataclass(frozen=True)
@@ -88,6 +92,22 @@ class ExampleFormat:
         return digest.hexdigest()
 
 
+@contextmanager
+def _writing_cache() -> Iterator[None]:
+    """Say that it is the cache of `datasets` whose disk is full; its errors name no file, or speak of a closed one."""
+    try:
+        yield
+    except (OSError, ValueError, DatasetGenerationError) as error:
+        causes = (error, error.__cause__, error.__context__)
+        cause = next((cause for cause in causes if getattr(cause, "errno", None) in _FULL), None)
+        if cause is None:
+            raise
+        raise OSError(
+            f"The cache of datasets, {datasets.config.HF_DATASETS_CACHE}, cannot be written ({cause}): free some space "
+            "there, or name a folder on another disk in HF_DATASETS_CACHE."
+        ) from error
+
+
 def dataset_table(dataset: Dataset, name: str, *, has_types: bool) -> Table:
     """The rows of a split of a loaded data set.
 
@@ -115,6 +135,7 @@ def load_files(files: Mapping[str, Path], form: ExampleFormat) -> DatasetDict:
     return DatasetDict({split: load_file(split, path, form) for split, path in files.items()})
 
 
+@_writing_cache()
 def load_file(split: str, path: Path, form: ExampleFormat, reader: Reader | None = None) -> Dataset:
     """Read the labelled examples of a file, once: later calls take them from the cache of `datasets`.
 
@@ -132,6 +153,7 @@ def load_file(split: str, path: Path, form: ExampleFormat, reader: Reader | None
         FileNotFoundError: There is no such file.
         ValueError: The file has an unsupported extension, is broken or empty or has no label at all, or as in
             `ExampleFormat.convert`. The sentence names the file, the row and the value.
+        OSError: The disk of the cache is full.
     """
     path = existing_file(split, path)
     where = f"{path}, split {split!r}"
@@ -156,6 +178,7 @@ def load_file(split: str, path: Path, form: ExampleFormat, reader: Reader | None
     return labelled
 
 
+@_writing_cache()
 def open_dataset(name: str, config: str | None) -> tuple[DatasetDict, bool]:
     """Open a data set of the Hub or of a local folder.
 
@@ -202,6 +225,7 @@ def load_hub(name: str, config: str | None, form: ExampleFormat) -> DatasetDict:
     )
 
 
+@_writing_cache()
 def convert_dataset(name: str, rows: Dataset, form: ExampleFormat) -> Dataset:
     """Give a split of a data set the columns of `form`, without the rows that have no label."""
     examples = rows.map(

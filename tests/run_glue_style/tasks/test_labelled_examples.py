@@ -5,6 +5,7 @@ import gzip
 import json
 import logging
 import os
+import resource
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -346,6 +347,23 @@ def test_a_file_that_changes_while_it_is_read_is_not_cached(tmp_path: Path) -> N
         with pytest.raises(ValueError, match=r"a\.txt has changed while it was read: start again when it is complete"):
             load_file("train", path, OTHER, read_words_and_write)
     assert load_file("train", path, OTHER, read_words_and_write)["question"][:] == ["b"]
+
+
+@pytest.mark.parametrize("is_generated", [False, True])
+def test_a_full_disk_under_the_cache_is_told(is_generated: bool, tmp_path: Path, cache: Path) -> None:
+    """A limit on the size of files fails as a full disk does: on the examples, or on which of them have a label."""
+    write_jsonl(tmp_path / "rows.jsonl", ROWS * 400)
+    if is_generated:
+        load_file("train", tmp_path / "rows.jsonl", NLI)
+        for filtered in cache.rglob("cache-*.arrow"):
+            filtered.unlink()
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (6_000, limits[1]))
+    try:
+        with pytest.raises(OSError, match=f"The cache of datasets, {cache}, cannot be written .*: free some space"):
+            load_file("train", tmp_path / "rows.jsonl", NLI)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
 
 
 def test_two_names_of_one_column_must_say_the_same() -> None:
