@@ -14,7 +14,7 @@ from sklearn.metrics import accuracy_score, f1_score
 from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_validate
 
 from modeling_dsa.files.columns import find_columns
-from modeling_dsa.files.label_values import class_name, plain_label
+from modeling_dsa.files.label_values import as_number, class_name, plain_label
 from modeling_dsa.files.tables import file_table
 from modeling_dsa.files.text_values import row_texts
 
@@ -88,7 +88,8 @@ def read_labelled(
         label = plain_label(row[label_column], location)
         if label is None:
             raise ValueError(f"{location}: there is no label; add it or remove this row.")
-        if isinstance(label, float) and not label.is_integer():
+        number = as_number(label)  # a table of text spells it
+        if isinstance(number, float) and not number.is_integer():
             raise ValueError(f"{location}: the label {label} is a number with decimals, but a probe needs classes.")
         texts.append(tuple(row_texts(row, columns, location)))
         labels.append(class_name(label))
