@@ -63,11 +63,13 @@ def check_output(output: AnyPath, overwrite: bool, process: Process) -> None:
         process: The present one.
 
     Raises:
-        ValueError: Its ending is unknown, it is there or of the wrong kind, it holds a model, or several processes
-            would write one file.
+        ValueError: Its ending is unknown, it is there or of the wrong kind, it is or is in a model's folder, or several
+            processes would write one file.
     """
     if isinstance(output, Path):
         refuse_file(output.parent, "OUTPUT")
+        if holds_model(output.parent):  # a push would take the vectors along
+            raise ValueError(f"{output} is in the folder of a model: give another place for the vectors.")
     if output.suffix == ".npy":
         if process.count > 1:
             raise ValueError(f"{output} is one file, which {process.count} processes cannot write: give a folder.")
