@@ -63,6 +63,7 @@ def run(arguments: argparse.Namespace) -> int:
     refuse_file(arguments.output_dir, "--output_dir")
     if arguments.labelled is not None:
         refuse_input(arguments.output_dir / DIFFERING, [arguments.labelled], "--output_dir")
+    _refuse_other_files(arguments.output_dir)
     rows = read_runs(arguments.runs)
     metrics = arguments.metric or [metric for metric in METRICS if any(row.values(metric) for row in rows)]
     if not metrics and arguments.labelled is None:
@@ -85,6 +86,20 @@ def run(arguments: argparse.Namespace) -> int:
     with standard_output() as answer:
         print(table, file=answer)
     return 0
+
+
+def _refuse_other_files(folder: Path) -> None:
+    """Refuse to replace or remove files of the comparison's names that are none of `dsa compare`."""
+    from .run_comparison import LAST_LINE
+
+    table = folder / TABLE
+    if table.is_file() and table.read_text(encoding="utf-8", errors="replace").rstrip().endswith(LAST_LINE):
+        return
+    for path in (table, folder / f"{CURVES}.png", folder / f"{CURVES}.svg", folder / DIFFERING):
+        if path.exists():
+            raise ValueError(
+                f"{path} is there, and no file of this command: give another --output_dir, or move it away."
+            )
 
 
 def _write_differing(examples: "Sequence[Differing]", rows: "Sequence[ComparedRow]", path: Path) -> None:

@@ -25,7 +25,7 @@ from .units import is_percent, mean_and_spread
 _CURVES = ("train_loss", "validation_loss", "validation_accuracy")
 _LINES = ("-", "--", "-.", ":")
 _MARKS = 20  # of a line, about
-_SEEDS = "Differences are over the seeds that both rows have."
+LAST_LINE = "Differences are over the seeds that both rows have."  # of a table; tells that it is one of these
 
 
 @dataclass(frozen=True)
@@ -194,7 +194,7 @@ def compare_table(rows: Sequence[ComparedRow], metrics: Sequence[str]) -> str:
     for metric in metrics:
         if not any(row.values(metric) for row in rows):
             raise ValueError(f"No run has a metric '{metric}': name its split too, such as test.accuracy.")
-    return "\n\n".join([_means_table(rows, metrics), _differences_table(rows, metrics), _SEEDS])
+    return "\n\n".join([_means_table(rows, metrics), _differences_table(rows, metrics), LAST_LINE])
 
 
 def _means_table(rows: Sequence[ComparedRow], metrics: Sequence[str]) -> str:

@@ -57,7 +57,7 @@ def test_seeds_are_a_row_with_a_paired_test(runs: Path, tmp_path: Path, capsys: 
 
 
 def test_models_are_compared_on_the_same_examples(
-    runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     examples = pairs("validation")[:30]
     dev = tmp_path / "test.jsonl"  # and not the test split, which the two runs have of their own
@@ -96,6 +96,10 @@ def test_models_are_compared_on_the_same_examples(
     assert differing
     assert main(["compare", *map(str, folders), "--output_dir", str(tmp_path / "out")]) == 0
     assert not (tmp_path / "out" / "differing.csv").exists()
+    (own := tmp_path / "differing.csv").write_text("my own\n", encoding="utf-8")
+    assert main(["compare", *map(str, folders), "--output_dir", str(tmp_path)]) == 2
+    assert caplog.messages[-1].startswith(f"error: {own} is there, and no file of this command")
+    assert own.read_text(encoding="utf-8") == "my own\n"
 
 
 def test_other_examples_have_no_difference(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
