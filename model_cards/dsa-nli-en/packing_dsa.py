@@ -320,9 +320,17 @@ def pack(
 
     Returns:
         The index in the flattened batch of each packed token, (N,), and the [`Packing`].
+
+    Raises:
+        ValueError: The model is traced.
     """
     if torch.compiler.is_compiling():
         return _pack_static_shapes(is_token, is_second, max_sentence_tokens, left_out)
+    if torch.jit.is_tracing():  # type: ignore[attr-defined]  # which torch documents, but does not export
+        raise ValueError(
+            "torch.jit.trace would keep the lengths of its example's sentences for all others: use torch.compile, "
+            "torch.export, or torch.onnx.export with dynamo=True."
+        )
     batch, width = is_token.shape
     per_example = 1 if is_second is None else 2
     indices, sentence, lengths = _read_tokens(is_token, is_second, max_sentence_tokens, left_out)

@@ -228,6 +228,12 @@ def test_torch_compiles_no_lstm_in_one_graph() -> None:
         torch.compile(model_of(RECURRENT), fullgraph=True, backend="eager")(**batches()[0])
 
 
+@pytest.mark.filterwarnings("ignore")  # torch's, on tracing
+def test_a_trace_is_refused() -> None:
+    with pytest.raises(ValueError, match="keep the lengths of its example's sentences"):
+        torch.jit.trace(model_of(RECURRENT), example_kwarg_inputs=batches()[0], strict=False)
+
+
 @pytest.mark.slow
 def test_an_lstm_is_compiled_around() -> None:
     model = model_of(RECURRENT)
