@@ -95,11 +95,13 @@ class EndpointHandler:
             return parts["text"]
         pipe: Any = self.pipelines[task]
         reads_pairs = pipe.model.config.sentences_per_example == 2
-        if reads_pairs and "text_pair" not in parts and pipe.tokenizer.sep_token not in parts["text"]:
-            raise ValueError(
-                f"The input at index {index} is one text, and the model reads pairs: give "
-                '{"text": ..., "text_pair": ...}.'
-            )
+        if reads_pairs and "text_pair" not in parts:
+            first, _, second = parts["text"].partition(pipe.tokenizer.sep_token)
+            if not (first.strip() and second.strip()):
+                raise ValueError(
+                    f"The input at index {index} is one text, and the model reads pairs: give "
+                    '{"text": ..., "text_pair": ...}.'
+                )
         if not reads_pairs and "text_pair" in parts:
             raise ValueError(f"The input at index {index} is a pair, and the model reads single texts.")
         # Half of a UTF-16 surrogate pair is no character, and no tokenizer takes it. An endpoint loads this file by

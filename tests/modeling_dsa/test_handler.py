@@ -107,6 +107,8 @@ BAD_REQUESTS: list[tuple[Any, str]] = [
     (only({"text": "a", "text_pair": 5}), "The text_pair of the input at index 0 is 5"),
     (only({"text": "a", "label": "b"}), "The input at index 0 is {'text': 'a', 'label': 'b'}"),
     (only("One sentence alone."), "is one text, and the model reads pairs"),
+    (only("One sentence alone. [SEP] "), "is one text, and the model reads pairs"),
+    (only(" [SEP] One sentence alone."), "is one text, and the model reads pairs"),
     (only({"text": "a" * 100_001, "text_pair": "b"}), "100,001 characters long: give a text of up to 100,000"),
     (only([{"text": "a" * 100_000, "text_pair": "b"}] * 51), '"inputs" have 5,100,051 characters: give at most'),
     (only([PAIRS[0]] * 10_001), '"inputs" are 10,001 texts: give at most 10,000'),
