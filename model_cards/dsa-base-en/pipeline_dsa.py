@@ -1,6 +1,6 @@
 """The pipeline "sentence-embedding": texts in, the vectors of the model's pooling out."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any, cast
 
@@ -10,7 +10,14 @@ from torch import Tensor
 from torch.utils.data import Dataset
 from transformers import Pipeline, PreTrainedModel, PreTrainedTokenizerBase
 
-from .batching_dsa import BATCH_SIZE, TextTokenizer, check_token_ids, encode_sentences, replace_surrogates
+from .batching_dsa import (
+    BATCH_SIZE,
+    TextTokenizer,
+    check_ordered,
+    check_token_ids,
+    encode_sentences,
+    replace_surrogates,
+)
 from .vectors_dsa import batch_vectors
 
 
@@ -55,11 +62,12 @@ class SentenceEmbeddingPipeline(Pipeline):
             **options: `normalize` and `return_tensors`.
 
         Raises:
-            ValueError: One of a list is no string, or there is no such option.
+            ValueError: One of a list is no string, they are a dict, a table or a set, or there is no such option.
         """
+        check_ordered(inputs)
         if isinstance(inputs, np.ndarray | Sequence) and not isinstance(inputs, str):
             inputs = list(inputs)
-        elif isinstance(inputs, Iterable) and not isinstance(inputs, str | Mapping | Dataset):
+        elif isinstance(inputs, Iterable) and not isinstance(inputs, str | Dataset):
             inputs = (text for text in inputs)  # a generator transformers knows
         if not isinstance(inputs, str | list):
             return super().__call__(inputs, *args, num_workers=num_workers, batch_size=batch_size, **options)

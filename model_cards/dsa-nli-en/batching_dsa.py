@@ -257,9 +257,7 @@ def encode_sentences(
     """
     if dtype not in DTYPES:
         raise ValueError(f"There are no vectors of dtype {dtype!r}: give one of {', '.join(DTYPES)}.")
-    # Iterating gives the keys of the first, the columns of a table, and a set's strings in any order.
-    if isinstance(sentences, Mapping | Set) or hasattr(sentences, "columns"):
-        raise ValueError(f"Sentences are a string or a list of them, got a {type(sentences).__name__}.")
+    check_ordered(sentences)
     try:
         texts = [sentences] if isinstance(sentences, str) else list(sentences)
     except TypeError as error:
@@ -278,6 +276,19 @@ def encode_sentences(
         progress=progress,
     )
     return vectors[0] if isinstance(sentences, str) else vectors
+
+
+def check_ordered(sentences: object) -> None:
+    """Refuse what gives other than its sentences, or in any order, where they are read one by one.
+
+    Args:
+        sentences: What is to be read.
+
+    Raises:
+        ValueError: It is a dict, which gives its keys, a table, which gives its columns, or a set.
+    """
+    if isinstance(sentences, Mapping | Set) or hasattr(sentences, "columns"):
+        raise ValueError(f"Sentences are a string or a list of them, got a {type(sentences).__name__}.")
 
 
 def check_token_ids(tokenizer: Tokenizer, vocab_size: int) -> None:

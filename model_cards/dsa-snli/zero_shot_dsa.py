@@ -11,7 +11,7 @@ import numpy as np
 from transformers import PreTrainedTokenizerBase
 from transformers.utils import logging
 
-from .batching_dsa import Vectors, softmax, unit_vectors
+from .batching_dsa import Vectors, check_ordered, softmax, unit_vectors
 from .pipeline_dsa import SentenceEmbeddingPipeline
 from .unknown_texts_dsa import told_unknown, unknown_texts
 
@@ -53,8 +53,10 @@ class ZeroShotSimilarityPipeline(SentenceEmbeddingPipeline):
 
         Raises:
             ValueError: There are fewer than two labels, one is empty, given twice or without a word that the model
-                knows, `template` has no `{}`, `temperature` is not above 0, or one of a list of texts is no string.
+                knows, `template` has no `{}`, `temperature` is not above 0, one of a list of texts is no string, or
+                they are a dict, a table or a set.
         """
+        check_ordered(inputs)
         if isinstance(candidate_labels, str):
             candidate_labels = [label.strip() for label in candidate_labels.split(",") if label.strip()]
         labels, encode = list(candidate_labels), super().__call__

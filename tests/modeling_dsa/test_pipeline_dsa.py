@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas
 import pytest
 import torch
 from datasets import Dataset
@@ -91,6 +92,12 @@ def test_texts_of_different_lengths_share_batches(batch_size: int) -> None:
 def test_what_gives_texts_one_by_one(given: Callable[[], Any]) -> None:
     embed = embedder(make_model())
     torch.testing.assert_close(torch.tensor(list(embed(given()))), torch.tensor(embed(TEXTS)))
+
+
+@pytest.mark.parametrize("given", [pandas.DataFrame({"text": TEXTS}), set(TEXTS)], ids=["table", "set"])
+def test_what_gives_no_texts_in_their_order_is_refused(given: Any) -> None:
+    with pytest.raises(ValueError, match=r"Sentences are a string or a list of them, got a (DataFrame|set)\."):
+        embedder(make_model())(given)
 
 
 def test_an_option_of_another_pipeline_is_refused() -> None:

@@ -74,10 +74,11 @@ def test_texts_of_which_the_model_knows_no_word_are_told(choose: Any, caplog: py
             {"candidate_labels": ["运动", "dogs"]},
             "The model knows no word of the label '运动': give other words",
         ),
-        ({"candidate_labels": LABELS, "template": "no place"}, "has no {}, where a label is to stand"),
-        ({"candidate_labels": LABELS, "temperature": 0}, "temperature must be above 0, got 0"),
+        ({"template": "no place"}, "has no {}, where a label is to stand"),
+        ({"temperature": 0}, "temperature must be above 0, got 0"),
+        ({"inputs": {"text": TEXTS[0]}}, "Sentences are a string or a list of them, got a dict"),
     ],
 )
 def test_mistakes_are_told(choose: Any, options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        choose(TEXTS, **options)
+        choose(**{"inputs": TEXTS, "candidate_labels": LABELS} | options)
