@@ -43,11 +43,15 @@ SYSTEMS: dict[str, dict[str, Any]] = {
     "pairs, variational": {"sentences_per_example": 2, "pooling": "variational", "kl_warmup_steps": 10},
 }
 NO_DROPOUT = {"embedding_dropout": 0.0, "hidden_dropout": 0.0, "classifier_dropout": 0.0}
-all_systems = pytest.mark.parametrize("changes", SYSTEMS.values(), ids=SYSTEMS.keys())
-one_system_quickly = pytest.mark.parametrize(
-    "changes",
-    [pytest.param(SYSTEMS[name], id=name, marks=[pytest.mark.slow] if name != "pairs" else []) for name in SYSTEMS],
-)
+
+
+def quickly(*names: str) -> pytest.MarkDecorator:
+    """The other systems are slow."""
+    params = [
+        pytest.param(changes, id=name, marks=() if name in names else pytest.mark.slow)
+        for name, changes in SYSTEMS.items()
+    ]
+    return pytest.mark.parametrize("changes", params)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -140,7 +144,7 @@ def test_noise_that_cannot_be_added_is_refused(tmp_path: Path) -> None:
 # Train, evaluate, predict
 
 
-@one_system_quickly
+@quickly("pairs")
 def test_training_evaluating_and_predicting(changes: dict[str, Any], tmp_path: Path) -> None:
     trainer = trainer_of(changes | NO_DROPOUT, tmp_path, num_train_epochs=10)
     model = trainer.model
@@ -166,7 +170,7 @@ def test_training_evaluating_and_predicting(changes: dict[str, Any], tmp_path: P
     assert np.array_equal(trainer.predict(unlabelled).predictions, found.predictions)
 
 
-@all_systems
+@quickly("pairs", "pairs, variational")  # the others have nothing of their own to keep
 def test_a_resumed_run_is_the_uninterrupted_one(changes: dict[str, Any], tmp_path: Path) -> None:
     """Bit for bit: weights, running statistics, the step of the KL weight, the losses on the way."""
     whole = trainer_of(changes, tmp_path / "run", save_strategy="steps", save_steps=5)
@@ -234,7 +238,7 @@ def test_batches_of_similar_lengths_hold_less_padding(tmp_path: Path) -> None:
     assert padding(train_sampling_strategy="group_by_length") < 0.6 * padding()
 
 
-@one_system_quickly
+@quickly("pairs")
 def test_smoothed_labels(changes: dict[str, Any], tmp_path: Path) -> None:
     trainer = trainer_of(changes, tmp_path, label_smoothing_factor=0.1)
     rows = trainer.eval_dataset
@@ -256,7 +260,7 @@ def test_smoothed_labels_reach_no_posterior(tmp_path: Path) -> None:
             assert torch.equal(trainer.model.dsa.get_parameter(name), before[name]) is not learns, name
 
 
-@one_system_quickly
+@quickly("pairs")
 @pytest.mark.filterwarnings("ignore:.*gradient_checkpointing:FutureWarning")  # of transformers, for its next name
 def test_gradient_checkpointing_changes_no_weight(changes: dict[str, Any], tmp_path: Path) -> None:
     plain = trainer_of(changes, tmp_path)
@@ -269,7 +273,7 @@ def test_gradient_checkpointing_changes_no_weight(changes: dict[str, Any], tmp_p
     assert same_tensors(sparing.model.state_dict(), plain.model.state_dict())
 
 
-@one_system_quickly
+@quickly("pairs")
 def test_bfloat16_trains_float32_weights(changes: dict[str, Any], tmp_path: Path) -> None:
     # The two would draw dropout differently.
     changes = changes | {"embedding_dropout": 0.0, "hidden_dropout": 0.0, "classifier_dropout": 0.0}
