@@ -212,7 +212,7 @@ def test_the_shipped_configs_have_the_papers_number_of_parameters(name: str, cou
 
 
 @pytest.mark.parametrize("pooling", POOLINGS)
-@settings(max_examples=20)
+@settings(max_examples=10)
 @given(pairs=PAIRS, data=st.data(), masked=st.booleans(), deduplicate=st.booleans())
 def test_a_sentence_has_one_vector_alone_in_any_batch_and_in_either_slot(
     pooling: str, pairs: list[tuple[list[int], list[int]]], data: st.DataObject, masked: bool, deduplicate: bool
