@@ -22,6 +22,7 @@ from modeling_dsa.batching_dsa import (
     Text,
     Vectors,
     VectorType,
+    check_ordered,
     check_token_ids,
     compute_in_batches,
     encode_sentences,
@@ -224,6 +225,8 @@ class OnnxModel:
             raise ValueError(f"{self.about['name']} is no classifier: it has vectors only, by encode().")
         if not isinstance(texts, Iterable):
             raise ValueError(f"{texts!r:.80} is no text, pair or list of these.")
+        if not isinstance(texts, Mapping):
+            check_ordered(texts)
         several = [_pair(text) for text in ([texts] if isinstance(texts, str | tuple | Mapping) else texts)]
         if any(output.name == "second_pooler_output" for output in self.session.get_outputs()):
             single = next((text for text in several if isinstance(text, str) and SEP not in text), None)

@@ -189,6 +189,7 @@ def test_the_file_of_an_earlier_config_is_refused(
         (lambda model: model.encode(["a"], batch_size=0), "batch_size must be at least 1, got 0."),
         (lambda model: model.encode(["a"], dtype="int4"), "no vectors of dtype 'int4': give one of float32, float16"),
         (lambda model: model.classify("A man sleeps."), "The model reads pairs, and 'A man sleeps.' is one text: give"),
+        (lambda model: model.classify({"One. [SEP] Two."}), "Sentences are a string or a list of them, got a set"),
         (lambda model: model.classify({"text_pair": "a"}), "{'text_pair': 'a'} has no \"text\""),
         (lambda model: model.classify([("a", None)]), r"at index 0 is \('a', None\), which is neither a string nor a"),
     ],
