@@ -20,7 +20,7 @@ def build_table(model: gr.Dropdown, names: Mapping[str, str], queue: str) -> Non
         names: Of each model.
         queue: Where whatever uses a model waits.
     """
-    with gr.Accordion("Many texts: a CSV file in, the same with classes out", open=False):
+    with gr.Accordion("Many texts: a CSV file in, its texts with classes out", open=False):
         gr.Markdown(
             f"At most {MOST_ROWS:,} rows and {LARGEST_FILE // 10**6} MB, with a column `text`, or `premise` and "
             "`hypothesis` for pairs. Files are deleted after an hour."
