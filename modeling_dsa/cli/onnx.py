@@ -35,6 +35,8 @@ def run(arguments: argparse.Namespace) -> int:
         OSError: The folder holds no model, or a file cannot be written.
     """
     with optional_packages("Writing ONNX files", "onnx", "onnx", "onnxruntime", "onnxscript"):
+        import onnxruntime
+
         from modeling_dsa.onnx.export import export_onnx
     folder: Path = arguments.folder
     if not folder.is_dir():
@@ -45,6 +47,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise ValueError(f"{old[0]} is there already: give --overwrite to replace it.")
     model = load_model(folder)
     logging.getLogger("torch.onnx").setLevel(logging.ERROR)  # it misses a torchvision that nobody needs here
+    onnxruntime.set_default_logger_severity(3)  # errors: it warns of what its own passes leave unused
     for path in export_onnx(model, output, quantize=arguments.int8, memory_mapped=arguments.memory_mapped):
         logger.info(f"Wrote {path}: {path.stat().st_size / 1e6:.1f} MB.")
     for path in old:
