@@ -28,7 +28,7 @@ COUNT_OR_NONE = Bound(COUNT.holds, "be at least 1, or none")
 COUNTS = Bound(lambda values: all(value >= 1 for value in values), "be positive")
 RATE = Bound(lambda value: 0 <= value < 1, "lie in [0, 1)")
 POSITIVE = Bound(lambda value: 0 < value < math.inf, "be a number greater than 0")
-NOT_NEGATIVE = Bound(lambda value: 0 <= value < math.inf, "not be negative")
+NOT_NEGATIVE = Bound(lambda value: 0 <= value < math.inf, "be a finite number of at least 0")
 FINITE = Bound(math.isfinite, "be a finite number")
 
 

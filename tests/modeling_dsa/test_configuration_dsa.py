@@ -62,12 +62,12 @@ def test_the_defaults_are_single_dsa_on_snli() -> None:
             for name in ("embedding_dropout", "hidden_dropout", "classifier_dropout")
             for rate in (1.0, -0.1)
         ),
-        ({"unknown_init_range": -0.5}, "unknown_init_range must not be negative, got -0.5."),
-        ({"attention_penalty": -0.1}, "attention_penalty must not be negative, got -0.1."),
-        ({"kl_weight": -1.0}, "kl_weight must not be negative, got -1.0."),
-        ({"kl_weight": float("inf")}, "kl_weight must not be negative"),
-        ({"kl_warmup_steps": -1}, "kl_warmup_steps must not be negative, got -1."),
-        ({"num_prediction_samples": -1}, "num_prediction_samples must not be negative, got -1."),
+        ({"unknown_init_range": -0.5}, "unknown_init_range must be a finite number of at least 0, got -0.5."),
+        ({"attention_penalty": -0.1}, "attention_penalty must be a finite number of at least 0, got -0.1."),
+        ({"kl_weight": -1.0}, "kl_weight must be a finite number of at least 0, got -1.0."),
+        ({"kl_weight": float("inf")}, "kl_weight must be a finite number of at least 0, got inf."),
+        ({"kl_warmup_steps": -1}, "kl_warmup_steps must be a finite number of at least 0, got -1."),
+        ({"num_prediction_samples": -1}, "num_prediction_samples must be a finite number of at least 0, got -1."),
         *(
             ({name: value}, f"{name} must be a number greater than 0, got {value}.")
             for name, value in (("token_norm", 0.0), ("token_norm", -1.0), ("batch_norm_eps", -1.0))

@@ -236,7 +236,7 @@ def test_help_is_grouped_and_has_every_option(
         (["--evaluations_per_epoch", "0"], "evaluations_per_epoch must be from 1 to"),
         (["--plateau_patience", "0"], "plateau_patience must be from 1 to"),
         (["--max_train_steps", "0"], "max_train_steps must be from 1 to"),
-        (["--max_grad_norm", "-1"], "max_grad_norm must not be negative, got -1.0"),
+        (["--max_grad_norm", "-1"], "max_grad_norm must be a finite number of at least 0, got -1.0"),
         (["--warmup_ratio", "1"], r"warmup_ratio must lie in \[0, 1\), got 1.0"),
         (["--average_decay", "1.5"], r"average_decay must lie in \[0, 1\)"),
         (["--label_smoothing", "-0.1"], r"label_smoothing must lie in \[0, 1\)"),
