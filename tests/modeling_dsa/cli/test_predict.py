@@ -267,7 +267,7 @@ def test_mistakes_are_one_sentence_and_leave_nothing(
     assert "'m\\udce4n' is no text in utf-8" in caplog.messages[-1]
     inside = str(models / "vsam" / "answers.jsonl")
     assert main(["predict", str(models / "vsam"), "a", "--output", inside]) == 2
-    assert caplog.messages[-1] == f"error: {inside} is in the model's folder: give another --output."
+    assert caplog.messages[-1] == f"error: {inside} is in the folder of a model: give another --output."
     for name in ("a.csv.gz", "a.parquet", str(models / "vsam" / "model.safetensors")):
         assert main(["predict", str(models / "vsam"), "a", "--output", name]) == 2
     assert sorted(tmp_path.iterdir()) == before
