@@ -10,6 +10,7 @@ import datasets
 import pytest
 import torch
 from filelock import FileLock
+from huggingface_hub import constants
 from hypothesis import settings
 from loopback_hub import LoopbackHub
 from small_repositories import Saved, save_system
@@ -25,6 +26,10 @@ torch.set_num_threads(1)
 
 # Where it is set, every process that a test starts compiles all modules that it imports, for some ten seconds.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+# Where the Hub is switched off, that of the tests would be, too.
+os.environ.pop("HF_HUB_OFFLINE", None)
+constants.HF_HUB_OFFLINE = datasets.config.HF_HUB_OFFLINE = False
 
 settings.register_profile("fixed", derandomize=True, deadline=None)
 settings.load_profile("fixed")
