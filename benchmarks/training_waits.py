@@ -11,6 +11,7 @@ together, in which nothing else computes; that part is measured by going through
 GPU there are only these times.
 """
 
+import itertools
 import statistics
 import tempfile
 import time
@@ -147,32 +148,28 @@ def main(argv: Sequence[str] | None = None) -> None:
     examples = examples_of(pairs, tokenizer)
     on_gpu = torch.cuda.is_available()
     record = Record(recorded_options(options), describe_machine(), {"on_gpu": on_gpu}, [])
+    precisions = ("fp32", "bf16") if on_gpu else ("fp32",)
     with tempfile.TemporaryDirectory() as parent:
-        for setting in options.setting:
-            for precision in ("fp32", "bf16") if on_gpu else ("fp32",):
+        for setting, precision in itertools.product(options.setting, precisions):
 
-                def trained(steps: int, setting: str = setting, precision: str = precision) -> Trainer:
-                    return make_trainer(
-                        setting, precision, steps, options.batch_size, examples, tokenizer, Path(parent)
-                    )
+            def trained(steps: int, setting: str = setting, precision: str = precision) -> Trainer:
+                return make_trainer(setting, precision, steps, options.batch_size, examples, tokenizer, Path(parent))
 
-                few = 8
-                trained(few).train()  # warms up
-                longer = few + options.steps
-                seconds = [
-                    trained(longer).train().seconds - trained(few).train().seconds for _ in range(options.rounds)
-                ]
-                result: dict[str, Any] = dict.fromkeys([*COUNTED, "busy_milliseconds"])
-                if on_gpu:
-                    first, second = (count(trained(steps)) for steps in PROFILED_STEPS)
-                    more = PROFILED_STEPS[1] - PROFILED_STEPS[0]
-                    result = {name: (second[name] - first[name]) / more for name in result}
-                loading = [loading_seconds(trained(1)) for _ in range(options.rounds)]
-                result["loading_milliseconds"] = 1e3 * statistics.median(loading)
-                result["milliseconds"] = 1e3 * statistics.median(seconds) / options.steps
-                record.results.append({"setting": setting, "precision": precision, **result})
-                if options.output:
-                    write_record(record, TABLE, options.output)
+            few = 8
+            trained(few).train()  # warms up
+            longer = few + options.steps
+            seconds = [trained(longer).train().seconds - trained(few).train().seconds for _ in range(options.rounds)]
+            result: dict[str, Any] = dict.fromkeys([*COUNTED, "busy_milliseconds"])
+            if on_gpu:
+                first, second = (count(trained(steps)) for steps in PROFILED_STEPS)
+                more = PROFILED_STEPS[1] - PROFILED_STEPS[0]
+                result = {name: (second[name] - first[name]) / more for name in result}
+            loading = [loading_seconds(trained(1)) for _ in range(options.rounds)]
+            result["loading_milliseconds"] = 1e3 * statistics.median(loading)
+            result["milliseconds"] = 1e3 * statistics.median(seconds) / options.steps
+            record.results.append({"setting": setting, "precision": precision, **result})
+            if options.output:
+                write_record(record, TABLE, options.output)
     keep(record, TABLE, options.output)
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from modeling_dsa.command.optional_packages import optional_packages
 from modeling_dsa.command.standard_output import standard_output
-from modeling_dsa.files.replacing import filled_folder, refuse_file, refuse_input, write_json
+from modeling_dsa.files.replacing import filled_folder, refuse_file, refuse_input, refuse_other_files, write_json
 from modeling_dsa.files.shown_paths import command_without_folders, without_folders
 from modeling_dsa.shipped.models import model_source
 
@@ -120,7 +120,7 @@ def run(arguments: argparse.Namespace) -> int:
     inputs = [*arguments.similarity, *itertools.chain(*arguments.probe), *arguments.labelled]
     for name in (report.FILE, report.TABLE, report.PICTURE):
         refuse_input(folder / name, inputs, "--output")
-    _refuse_other_files(folder)
+    _refuse_other_figures(folder)
     # Of one that is missing, what reads it tells.
     described = {path: describe_files([path])[0] for path in inputs if path.is_file()}
     columns: Sequence[str] | None = arguments.text_column
@@ -167,17 +167,13 @@ def _tell_unknown(model: "EvaluatedModel", path: Path, texts: "Sequence[Text]") 
     warn_of_unknown(f"{path}: the model", texts, model.unknown(texts))
 
 
-def _refuse_other_files(folder: Path) -> None:
+def _refuse_other_figures(folder: Path) -> None:
     """Refuse to replace files of the names of the figures' that are none of `dsa evaluate`."""
     from modeling_dsa.evaluation import report
 
     path = folder / report.FILE
     if not path.is_file():
-        for other in (folder / report.TABLE, folder / report.PICTURE):
-            if other.exists():
-                raise ValueError(
-                    f"{other} is there, and no file of this command: give another --output, or move it away."
-                )
+        refuse_other_files([folder / report.TABLE, folder / report.PICTURE], "--output")
         return
     try:
         report.Evaluation.from_json(json.loads(path.read_text(encoding="utf-8")))

@@ -105,6 +105,21 @@ def refuse_input(output: Path, inputs: Iterable[str | Path], option: str) -> Non
             raise ValueError(f"{output} is an input, and would be replaced: give another {option}.")
 
 
+def refuse_other_files(paths: Iterable[Path], option: str) -> None:
+    """Refuse to replace files of the names that a command writes, in a folder that holds nothing of that command.
+
+    Args:
+        paths: What the command writes or removes there.
+        option: Which says where they go.
+
+    Raises:
+        ValueError: One of them is there.
+    """
+    for path in paths:
+        if path.exists():
+            raise ValueError(f"{path} is there, and no file of this command: give another {option}, or move it away.")
+
+
 def refuse_file(folder: Path, option: str) -> None:
     """Refuse the name of a folder to write where a file is, or one within a file; nothing is made.
 

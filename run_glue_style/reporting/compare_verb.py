@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from modeling_dsa.batching_dsa import replace_surrogates
 from modeling_dsa.command.optional_packages import optional_packages
 from modeling_dsa.command.standard_output import standard_output
-from modeling_dsa.files.replacing import filled_folder, refuse_file, refuse_input
+from modeling_dsa.files.replacing import filled_folder, refuse_file, refuse_input, refuse_other_files
 
 if TYPE_CHECKING:
     from .run_comparison import ComparedRow, Differing
@@ -63,7 +63,7 @@ def run(arguments: argparse.Namespace) -> int:
     refuse_file(arguments.output_dir, "--output_dir")
     if arguments.labelled is not None:
         refuse_input(arguments.output_dir / DIFFERING, [arguments.labelled], "--output_dir")
-    _refuse_other_files(arguments.output_dir)
+    _refuse_other_comparison(arguments.output_dir)
     rows = read_runs(arguments.runs)
     metrics = arguments.metric or [metric for metric in METRICS if any(row.values(metric) for row in rows)]
     if not metrics and arguments.labelled is None:
@@ -88,18 +88,16 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _refuse_other_files(folder: Path) -> None:
+def _refuse_other_comparison(folder: Path) -> None:
     """Refuse to replace or remove files of the comparison's names that are none of `dsa compare`."""
     from .run_comparison import LAST_LINE
 
     table = folder / TABLE
     if table.is_file() and table.read_text(encoding="utf-8", errors="replace").rstrip().endswith(LAST_LINE):
         return
-    for path in (table, folder / f"{CURVES}.png", folder / f"{CURVES}.svg", folder / DIFFERING):
-        if path.exists():
-            raise ValueError(
-                f"{path} is there, and no file of this command: give another --output_dir, or move it away."
-            )
+    refuse_other_files(
+        [table, *(folder / name for name in (f"{CURVES}.png", f"{CURVES}.svg", DIFFERING))], "--output_dir"
+    )
 
 
 def _write_differing(examples: "Sequence[Differing]", rows: "Sequence[ComparedRow]", path: Path) -> None:
