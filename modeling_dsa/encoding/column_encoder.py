@@ -97,7 +97,10 @@ class ColumnEncoder:
                 under the name.
         """
         if isinstance(rows, Mapping):
-            return {**rows, self.vector_column: self._encode(list(rows), rows.get(self.text_column, ()))}
+            vectors = self._encode(list(rows), rows.get(self.text_column, ()))
+            # Not {**rows}: `datasets` hands over more than a dict, and would take all of a dict's columns for new ones,
+            # which it decodes, and keeps although `remove_columns` names them.
+            return rows | {self.vector_column: vectors}  # type: ignore[operator]  # which all that engines give have
         if not hasattr(rows, "schema") or not hasattr(rows, "append_column"):
             raise ValueError(
                 f"Rows come by column in a mapping or as a pyarrow.Table, got {type(rows).__name__}: give a data set "

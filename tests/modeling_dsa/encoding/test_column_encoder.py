@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import datasets
 import numpy as np
 import pandas
 import psutil
@@ -37,6 +38,8 @@ def test_rows_keep_their_columns_and_get_the_vectors_of_their_sentences(model: P
     rows = sent({"id": list(range(len(TEXTS))), "s": np.array(TEXTS, object)})
     assert list(rows) == ["id", "s", "v"]
     assert np.abs(rows["v"] - expected).max() <= 1e-6
+    given = datasets.Dataset.from_dict({"id": [0, 1], "s": ["a dog", ""]})
+    assert given.map(sent, batched=True, remove_columns="s").column_names == ["id", "v"]
     for kind in (object, "str"):
         frames = [pandas.DataFrame({"s": pandas.Series(TEXTS[:4], dtype=kind), "id": range(4)}) for _ in range(2)]
         for frame in sent.frames(iter(frames)):
