@@ -225,6 +225,7 @@ def test_mistakes_are_one_sentence_and_leave_nothing(
             "headless.csv: its first line is taken for the names of the columns and holds the number '1'",
         ),
         ("vsam", ["a", "--output=~/a.jsonl"], "'--output=~/a.jsonl' would be in a folder called ~, as a shell leaves"),
+        ("vsam", ["a", "--output=s3://b/a.jsonl"], "s3:/b/a.jsonl is a URL, and this is written on this machine alone"),
         ("vsam", [tmp_path / "none.csv"], f"There is no file {tmp_path / 'none.csv'}: check its name, or add a blank"),
         (
             "vsam",

@@ -38,6 +38,8 @@ def test_a_file_is_no_folder(tmp_path: Path) -> None:
     for folder in (file, file / "run"):
         with pytest.raises(ValueError, match=rf"^{file} is a file: give --output_dir a folder\.$"):
             locked_folder(folder).__enter__()
+    with pytest.raises(ValueError, match=r"^s3:/bucket/run is a URL, .* alone: give another --output_dir\.$"):
+        locked_folder(Path("s3://bucket/run")).__enter__()
 
 
 def test_folders_that_were_made_for_nothing_go(tmp_path: Path) -> None:
