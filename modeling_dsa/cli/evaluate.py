@@ -15,7 +15,6 @@ from modeling_dsa.files.shown_paths import command_without_folders, without_fold
 from modeling_dsa.shipped.models import model_source
 
 if TYPE_CHECKING:
-    from modeling_dsa.batching_dsa import Text
     from modeling_dsa.evaluation.models import EvaluatedModel
     from modeling_dsa.evaluation.probes import LabelledTexts
     from modeling_dsa.evaluation.report import Result
@@ -161,12 +160,6 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _tell_unknown(model: "EvaluatedModel", path: Path, texts: "Sequence[Text]") -> None:
-    from modeling_dsa.prediction.unknown_texts import warn_of_unknown
-
-    warn_of_unknown(f"{path}: the model", texts, model.unknown(texts))
-
-
 def _refuse_other_figures(folder: Path) -> None:
     """Refuse to replace files of the names of the figures' that are none of `dsa evaluate`."""
     from modeling_dsa.evaluation import report
@@ -189,7 +182,7 @@ def _similarity(model: "EvaluatedModel", files: "dict[Path, SimilarityPairs]", d
 
     results = []
     for path, pairs in files.items():
-        _tell_unknown(model, path, list(zip(pairs.first, pairs.second, strict=True)))
+        model.warn_of_unread(f"{path}: the model", list(zip(pairs.first, pairs.second, strict=True)))
         found = evaluate_similarity(model.encode, pairs)
         metrics = {"spearman": found.spearman, "pearson": found.pearson}
         results.append(Result("similarity", [described[path]], len(pairs.first), metrics))
@@ -205,7 +198,7 @@ def _probes(
     results = []
     for paths, files in tasks:
         for path, file in zip(paths, files, strict=True):
-            _tell_unknown(model, path, [text for example in file.texts for text in example])
+            model.warn_of_unread(f"{path}: the model", [text for example in file.texts for text in example])
         found = probe(model.encode, files)
         metrics = {"accuracy": found.accuracy, "macro_f1": found.macro_f1}
         details = {"protocol": found.protocol, "C": found.c, "classes": found.classes}
@@ -236,7 +229,7 @@ def _classification(model: "EvaluatedModel", arguments: argparse.Namespace, desc
         for path in arguments.labelled
     }
     for path, found in examples.items():
-        _tell_unknown(model, path, found.texts)
+        model.warn_of_unread(f"{path}: the model", found.texts)
         details = classification_metrics(found.labels, classifier.classify(found.texts), classifier.class_names)
         metrics = {key: details.pop(key) for key in ("accuracy", "macro_f1")}
         details = {"classes": classifier.class_names, "unlabelled": found.unlabelled, **details}

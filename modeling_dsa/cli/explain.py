@@ -164,8 +164,7 @@ def _measure_faithfulness(arguments: argparse.Namespace) -> int:
     from modeling_dsa.files.loading import load_model_and_tokenizer
     from modeling_dsa.files.model_hashes import model_file_hashes, require_model
     from modeling_dsa.modeling_dsa import DSAForSequenceClassification
-    from modeling_dsa.prediction.unknown_texts import warn_of_unknown
-    from modeling_dsa.unknown_texts_dsa import unknown_texts
+    from modeling_dsa.prediction.unread_texts import warn_of_unread
 
     outputs: list[Path] = arguments.output
     folder = Path(arguments.model)
@@ -177,7 +176,7 @@ def _measure_faithfulness(arguments: argparse.Namespace) -> int:
     hashes = model_file_hashes(arguments.model)
     model, tokenizer = load_model_and_tokenizer(arguments.model)
     check_model(model)
-    warn_of_unknown(arguments.model, texts, unknown_texts(tokenizer, texts))
+    warn_of_unread(arguments.model, model.config, tokenizer, texts)
     model.float()  # gradients in half precision say little
     summary = summarize(faithfulness(cast(DSAForSequenceClassification, model), tokenizer, texts))
     require_model(arguments.model, hashes)
@@ -217,14 +216,13 @@ def _show_heads(arguments: argparse.Namespace) -> int:
     from modeling_dsa.explanation.labelled_sentences import read_sentences
     from modeling_dsa.explanation.word_classes import load_tagger
     from modeling_dsa.files.loading import load_model_and_tokenizer
-    from modeling_dsa.prediction.unknown_texts import warn_of_unknown
-    from modeling_dsa.unknown_texts_dsa import unknown_texts
+    from modeling_dsa.prediction.unread_texts import warn_of_unread
 
     _check_outputs(arguments.output, (".json", *EXTENSIONS), Path(arguments.model), arguments.heads)
     tagger = load_tagger(arguments.word_classes) if arguments.word_classes else None
     found = read_sentences(arguments.heads, arguments.text_column, None, arguments.examples, with_labels=False)
     model, tokenizer = load_model_and_tokenizer(arguments.model)
-    warn_of_unknown(arguments.model, found.texts, unknown_texts(tokenizer, found.texts))
+    warn_of_unread(arguments.model, model.config, tokenizer, found.texts)
     profiles = head_profiles(model, tokenizer, found.texts, tagger)
     for path in arguments.output:
         if path.suffix.lower() == ".json":
@@ -247,15 +245,14 @@ def _show_vectors(arguments: argparse.Namespace) -> int:
         from modeling_dsa.explanation.weight_vectors import project, weight_vectors
     from modeling_dsa.explanation.labelled_sentences import read_sentences
     from modeling_dsa.files.loading import load_model_and_tokenizer
-    from modeling_dsa.prediction.unknown_texts import warn_of_unknown
-    from modeling_dsa.unknown_texts_dsa import unknown_texts
+    from modeling_dsa.prediction.unread_texts import warn_of_unread
 
     if not arguments.output:
         raise ValueError(f"Say with --output where the vectors go: {', '.join(EXTENSIONS)}.")
     _check_outputs(arguments.output, EXTENSIONS, Path(arguments.model), arguments.vectors)
     sentences = read_sentences(arguments.vectors, arguments.text_column, arguments.label_column, arguments.examples)
     model, tokenizer = load_model_and_tokenizer(arguments.model)
-    warn_of_unknown(arguments.model, sentences.texts, unknown_texts(tokenizer, sentences.texts))
+    warn_of_unread(arguments.model, model.config, tokenizer, sentences.texts)
     projection = project(sentences, weight_vectors(model, tokenizer, sentences.texts), arguments.method or "pca")
     for path in arguments.output:
         write_projection(projection, last_part(arguments.model), path)

@@ -126,8 +126,7 @@ def _predictor(source: str) -> "Callable[[Sequence[Text]], list[Answer]]":
     from modeling_dsa.prediction.answers import answers
     from modeling_dsa.prediction.logits import score_function
     from modeling_dsa.prediction.scores import label_scores
-    from modeling_dsa.prediction.unknown_texts import warn_of_unknown
-    from modeling_dsa.unknown_texts_dsa import unknown_texts
+    from modeling_dsa.prediction.unread_texts import warn_of_unread
 
     loaded, tokenizer = load_model_and_tokenizer(source)
     model = cast("DSAForSequenceClassification", loaded)
@@ -135,7 +134,7 @@ def _predictor(source: str) -> "Callable[[Sequence[Text]], list[Answer]]":
     function = score_function(model.config)
 
     def predict(texts: "Sequence[Text]") -> "list[Answer]":
-        warn_of_unknown(source, texts, unknown_texts(tokenizer, texts), "its answers to them")
+        warn_of_unread(source, model.config, tokenizer, texts, "its answers to them")
         return answers(texts, label_scores(model, tokenizer, texts), model.config.class_names, function)
 
     return predict
@@ -146,8 +145,7 @@ def _nearest_label(source: str, labels: list[str], template: str) -> "Callable[[
     from modeling_dsa.encoding.encoder import SentenceEncoder
     from modeling_dsa.encoding.finite import check_finite
     from modeling_dsa.prediction.answers import answers
-    from modeling_dsa.prediction.unknown_texts import warn_of_unknown
-    from modeling_dsa.unknown_texts_dsa import unknown_texts
+    from modeling_dsa.prediction.unread_texts import warn_of_unread
     from modeling_dsa.zero_shot_dsa import describe_labels, label_probabilities, refuse_unknown_labels
 
     descriptions = describe_labels(labels, template)
@@ -157,7 +155,7 @@ def _nearest_label(source: str, labels: list[str], template: str) -> "Callable[[
     check_finite(described, descriptions)
 
     def predict(texts: "Sequence[Text]") -> "list[Answer]":
-        warn_of_unknown(source, texts, unknown_texts(encoder.tokenizer, texts), "its answers to them")
+        warn_of_unread(source, encoder.model.config, encoder.tokenizer, texts, "its answers to them")
         sentences = cast("Sequence[str]", texts)
         vectors = encoder.encode(sentences)  # (texts, width)
         check_finite(vectors, sentences)

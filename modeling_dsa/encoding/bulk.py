@@ -20,6 +20,7 @@ from modeling_dsa.files.lines import STANDARD_INPUT
 from modeling_dsa.files.model_folder import holds_model
 from modeling_dsa.files.remote_paths import AnyPath
 from modeling_dsa.files.replacing import refuse_file
+from modeling_dsa.text.cut_texts import cut_texts
 from modeling_dsa.unknown_texts_dsa import told_unknown, unknown_texts
 
 from .encoder import SentenceEncoder
@@ -52,6 +53,21 @@ class BulkOptions:
     normalize: bool = False
     dtype: VectorType = "float32"
     overwrite: bool = False
+
+
+@dataclass
+class _Counts:
+    """How many sentences there were so far.
+
+    Attributes:
+        rows: All of them.
+        empty: Those that were encoded and are empty.
+        cut: Those that were encoded and are longer than the model reads.
+    """
+
+    rows: int = 0
+    empty: int = 0
+    cut: int = 0
 
 
 def check_output(output: AnyPath, overwrite: bool, process: Process) -> None:
@@ -117,19 +133,25 @@ def encode_bulk(
     check_output(output, options.overwrite, process)
     if process.count > 1 and source.name == STANDARD_INPUT:
         raise ValueError(f"{process.count} processes cannot share standard input: give a file, or run one process.")
+    counts = _Counts()
     if output.suffix == ".npy":
         output.parent.mkdir(parents=True, exist_ok=True)
         with _progress(source, process) as bar, write_npy(output, options.dtype, encoder.width) as append:
-            rows, empty = _encode(encoder, source.read(), options, append, bar)
+            _encode(encoder, source.read(), options, append, bar, counts)
             source.require_unchanged()
     else:
         output.mkdir(parents=True, exist_ok=True)
         run = check_or_write_manifest(output, _manifest(encoder, source, options), options.overwrite)
         with _progress(source, process) as bar:
-            rows, empty = _encode_shards(encoder, source, output, options, process, run, bar)
-    if empty:
-        logger.warning(f"{empty:,} of the sentences are empty: their vectors are zeros.")
-    return rows
+            _encode_shards(encoder, source, output, options, process, run, bar, counts)
+    if counts.empty:
+        logger.warning(f"{counts.empty:,} of the sentences are empty: their vectors are zeros.")
+    if counts.cut:
+        logger.warning(
+            f"{counts.cut:,} of the sentences are longer than the {encoder.model.config.max_sentence_tokens:,} tokens "
+            "that the model reads: their vectors say nothing of the rest."
+        )
+    return counts.rows
 
 
 def _progress(source: SentenceSource, process: Process) -> "tqdm[Any]":
@@ -144,11 +166,10 @@ def _encode_shards(
     process: Process,
     run: str,
     bar: "tqdm[Any]",
-) -> tuple[int, int]:
-    """Write the shards of a process that are not finished, and return the number of all sentences, and of empty ones in
-    these shards.
-    """
-    sentences, rows, empty = source.read(), 0, 0
+    counts: _Counts,
+) -> None:
+    """Write the shards of a process that are not finished."""
+    sentences = source.read()
     own: list[AnyPath] = []
     for number in itertools.count():
         first = next(sentences, None)
@@ -161,13 +182,12 @@ def _encode_shards(
             own.append(path)
         if is_own and (options.overwrite or made_by(path) != run):
             require_own(folder, run)
-            with write_parquet(path, options.dtype, encoder.width, rows, run) as append:
-                of_shard = _encode(encoder, shard, options, append, bar)
+            with write_parquet(path, options.dtype, encoder.width, counts.rows, run) as append:
+                _encode(encoder, shard, options, append, bar, counts)
                 source.require_unchanged()
-            rows, empty = rows + of_shard[0], empty + of_shard[1]
         else:
             skipped = sum(1 for _ in shard)
-            rows += skipped
+            counts.rows += skipped
             bar.update(skipped)
     source.require_unchanged()
     for path in folder.glob("vectors-*.parquet"):  # of a longer input, which this one replaces
@@ -175,26 +195,29 @@ def _encode_shards(
         if found and int(found[1]) >= number:
             path.unlink(missing_ok=True)  # another process may be as far
     require_own(folder, run, own)
-    return rows, empty
 
 
 def _encode(
-    encoder: SentenceEncoder, sentences: Iterator[str], options: BulkOptions, append: Append, bar: "tqdm[Any]"
-) -> tuple[int, int]:
-    """Encode sentences to the end, window by window, and return how many they were, and how many were empty."""
-    rows = empty = 0
-    for window in windows(sentences):
-        if not rows:
+    encoder: SentenceEncoder,
+    sentences: Iterator[str],
+    options: BulkOptions,
+    append: Append,
+    bar: "tqdm[Any]",
+    counts: _Counts,
+) -> None:
+    """Encode sentences to the end, window by window."""
+    for number, window in enumerate(windows(sentences)):
+        if not number:
             _tell_unknown(encoder, window[:_LOOKED_AT])
         vectors = encoder.encode(
             window, batch_size=options.batch_size, normalize=options.normalize, dtype=options.dtype
         )
         check_finite(vectors, window)
         append(vectors)
-        rows += len(window)
-        empty += sum(not sentence.strip() for sentence in window)
+        counts.rows += len(window)
+        counts.empty += sum(not sentence.strip() for sentence in window)
+        counts.cut += len(cut_texts(encoder.tokenizer, window, encoder.model.config.max_sentence_tokens))
         bar.update(len(window))
-    return rows, empty
 
 
 def _tell_unknown(encoder: SentenceEncoder, sentences: Sequence[str]) -> None:

@@ -3,7 +3,6 @@
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import cast
 
 from modeling_dsa.batching_dsa import Text, Vectors
@@ -17,7 +16,7 @@ from modeling_dsa.files.model_folder import OtherFamilyError, find_file, read_co
 from modeling_dsa.modeling_dsa import DSAForSequenceClassification
 from modeling_dsa.prediction.logits import score_function
 from modeling_dsa.prediction.scores import label_scores
-from modeling_dsa.unknown_texts_dsa import unknown_texts
+from modeling_dsa.prediction.unread_texts import warn_of_unread
 
 from .similarity import Encode
 
@@ -46,13 +45,14 @@ class EvaluatedModel:
     Attributes:
         encode: Gives the vectors of sentences. (sentences, numbers)
         library: What computes: "dsa-transformers" or "sentence-transformers".
-        unknown: Which texts, or pairs of them, hold no word that it knows; of sentence-transformers nobody says it.
+        warn_of_unread: Warns of texts or pairs of which it knows no word or does not read the end, with what it is
+            called and them; of a model of another family nobody says it.
         classifier: Where the model is one.
     """
 
     encode: Encode
     library: str
-    unknown: Callable[[Sequence[Text]], list[int]]
+    warn_of_unread: Callable[[str, Sequence[Text]], None]
     classifier: Classifier | None = None
 
 
@@ -67,7 +67,7 @@ def open_model(source: str) -> EvaluatedModel:
         ValueError: It cannot be loaded, or sentence-transformers is not installed.
     """
     if not _is_of_family(source):
-        return EvaluatedModel(_finite(_by_sentence_transformers(source)), "sentence-transformers", lambda _: [])
+        return EvaluatedModel(_finite(_by_sentence_transformers(source)), "sentence-transformers", lambda *_: None)
     model, tokenizer = load_model_and_tokenizer(source)
     model.to(default_device())  # type: ignore[arg-type]  # a wrapper hides the signature
     encode: Encode = SentenceEncoder(model, tokenizer).encode
@@ -86,8 +86,9 @@ def open_model(source: str) -> EvaluatedModel:
             config.sentences_per_example == 2,
             lambda texts: label_scores(head, tokenizer, texts).argmax(axis=1),
         )
-    unknown = partial(unknown_texts, tokenizer)
-    return EvaluatedModel(_finite(encode), library, unknown, classifier)
+    return EvaluatedModel(
+        _finite(encode), library, lambda name, texts: warn_of_unread(name, config, tokenizer, texts), classifier
+    )
 
 
 def _by_sentence_transformers(source: str) -> Encode:

@@ -15,7 +15,6 @@ from modeling_dsa.evaluation.models import Classifier, open_model
 from modeling_dsa.files.markdown import markdown_table
 from modeling_dsa.files.model_replacing import EXAMPLE_SCORES, RESULTS
 from modeling_dsa.files.pictures import legend_columns, look, wrapped
-from modeling_dsa.prediction.unknown_texts import warn_of_unknown
 from run_glue_style.training.objective import PREDICTION
 from run_glue_style.training.results import differing, read_example_scores, read_metric, read_run
 
@@ -161,7 +160,7 @@ def classify_examples(rows: Sequence[ComparedRow], path: Path) -> list[Differing
             raise ValueError(f"{single} reads single texts, and {of_pairs} pairs: compare models that read the same.")
     examples = read_classified(path, names, pairs=first.pairs)
     for folder, model in opened.items():
-        warn_of_unknown(str(folder), examples.texts, model.unknown(examples.texts))
+        model.warn_of_unread(str(folder), examples.texts)
     predicted = []
     for row in rows:
         by_seed = {seed: classifiers[folder].classify(examples.texts) for seed, folder in row.folders.items()}

@@ -142,17 +142,24 @@ def test_a_broken_model_of_the_family_is_not_taken_for_another(
     assert "names the file '../a.safetensors', which is outside the model's folder." in caplog.messages[-1]
 
 
-def test_texts_of_which_the_model_knows_no_word_are_told(
+def test_texts_of_which_the_model_knows_no_word_or_reads_a_part_are_told(
     folder: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
+    model = shutil.copytree(folder / "nli", tmp_path / "model")
+    config = json.loads((model / "config.json").read_text())
+    (model / "config.json").write_text(json.dumps(config | {"max_sentence_tokens": 1}))
     scores, labelled = tmp_path / "scores.csv", tmp_path / "labelled.csv"
     scores.write_text("text1,text2,score\na man,一二,1\na dog,a man,2\n", encoding="utf-8")
     labelled.write_text("premise,hypothesis,label\n一二,a man,neutral\n", encoding="utf-8")
-    assert evaluate(folder / "nli", "--similarity", scores, "--labelled", labelled, "--output", tmp_path / "new") == 0
-    told = [message for message in caplog.messages if "knows no word of" in message]
+    assert evaluate(model, "--similarity", scores, "--labelled", labelled, "--output", tmp_path / "new") == 0
+    told = [message for message in caplog.messages if ": the model " in message]
     assert told == [
-        f"{path}: the model knows no word of 1 of {count} texts, such as {text}: figures of them say nothing."
+        f"{path}: the model {message}"
         for path, count, text in ((labelled, 1, "('一二', 'a man')"), (scores, 2, "('a man', '一二')"))
+        for message in (
+            f"knows no word of 1 of {count} texts, such as {text}: figures of them say nothing.",
+            f"reads the first 1 tokens of a text: {count} of {count} texts are longer, such as {text}.",
+        )
     ]
 
 

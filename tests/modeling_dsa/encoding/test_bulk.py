@@ -68,11 +68,18 @@ def _small_windows(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("output", ["vectors.npy", "vectors"])
-def test_empty_sentences_are_counted(output: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_empty_sentences_and_those_that_are_cut_are_counted(
+    output: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     written = [sentence for sentence in SENTENCES if sentence]
     given = source([*written, "", "  ", *written[:60], ""])
-    encode_bulk(small_encoder(), given, tmp_path / output, OPTIONS, ALONE)
-    assert caplog.messages == ["3 of the sentences are empty: their vectors are zeros."]
+    encode_bulk(small_encoder(max_sentence_tokens=8), given, tmp_path / output, OPTIONS, ALONE)
+    cut = sum(len(sentence.split()) > 8 for sentence in given.read())
+    assert caplog.messages == [
+        "3 of the sentences are empty: their vectors are zeros.",
+        f"{cut} of the sentences are longer than the 8 tokens that the model reads: their vectors say nothing of the "
+        "rest.",
+    ]
 
 
 @pytest.mark.parametrize(("dtype", "normalize"), [("float32", False), ("float16", True), ("int8", False)])
