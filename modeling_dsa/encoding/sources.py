@@ -3,7 +3,7 @@
 import glob
 import re
 import uuid
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import Any
 from modeling_dsa.command.messages import cause_of, it_has
 from modeling_dsa.command.optional_packages import optional_packages
 from modeling_dsa.files.columns import find_text_columns
-from modeling_dsa.files.data_set_folders import table_options
+from modeling_dsa.files.data_set_folders import line_files, table_options
 from modeling_dsa.files.hashing import file_hash, require_hash
 from modeling_dsa.files.lines import DASH, STANDARD_INPUT, read_lines, read_standard_input
 from modeling_dsa.files.parquet_rows import open_parquet
@@ -170,13 +170,22 @@ def _open_data_set(name: str, column: str | None, split: str | None) -> Sentence
     column = _choose_column(Table(name, lambda _: ((name, row) for row in rows)), column)
     chosen = rows.select_columns([column])
     info = (builder.info.splits or {}).get(chosen_split)
+    files = line_files(builder, chosen_split)
+    sentences = partial(_data_set_sentences, f"{name}, split {chosen_split!r}", chosen)
+    if files:
+        sentences = partial(_sentences_of_lines, files)
+        next(sentences(), None)  # a mistake that can be told at once
     return SentenceSource(
         name,
         {"split": chosen_split, "hash": builder.hash, "column": column}
-        | ({"read": sorted(options)} if options else {}),
+        | ({"read": sorted(options)} if options else {"read": "lines"} if files else {}),
         info.num_examples if info else None,
-        partial(_data_set_sentences, f"{name}, split {chosen_split!r}", chosen),
+        sentences,
     )
+
+
+def _sentences_of_lines(files: Sequence[Path]) -> Iterator[str]:
+    return (line for file in files for _, line in read_lines(file))
 
 
 def _data_set_sentences(name: str, rows: Iterable[dict[str, Any]]) -> Iterator[str]:

@@ -43,20 +43,45 @@ def table_options(name: str, config: str | None = None) -> dict[str, Any]:
     card = folder / "README.md"
     if not (card.is_file() and DatasetCard.load(card).data.get("configs")):
         _refuse_unread_files(folder, files)
-    if not isinstance(read, CsvConfig) or _says_how(builder, files):
+    if not isinstance(read, CsvConfig) or _says_how(builder) or _says_separator(builder, files):
         return {}
     first = next((row for paths in files.values() for path in paths for _, row in read_rows(Path(path))), {})
     texts = {"features": Features({column: Value("string") for column in first})} if first else {}
     return {"na_filter": False, **texts} | ({"quoting": csv.QUOTE_NONE} if read.sep == "\t" else {})
 
 
-def _says_how(builder: "DatasetBuilder", files: Mapping[Any, Sequence[str]]) -> bool:
-    """Whether a folder of tables has a card that gives its columns' types or an option of reading."""
+def line_files(builder: "DatasetBuilder", split: str) -> list[Path]:
+    """The files of a split whose lines are its rows, for `read_lines`.
+
+    By itself `datasets` takes UTF-16 for UTF-8, and a carriage return for the end of a line.
+
+    Args:
+        builder: Of a data set.
+        split: Its split.
+
+    Returns:
+        Nothing for what is no folder of .txt on this machine, or has a card that says how they are read.
+    """
+    from datasets.packaged_modules.text.text import TextConfig
+
+    read = builder.config
+    if not isinstance(read, TextConfig) or _says_how(builder):
+        return []
+    files = [Path(file) for file in (read.data_files or {}).get(split, ())]
+    are_here = all(file.is_file() and is_readable(file) and file_extension(file) == ".txt" for file in files)
+    return files if are_here else []  # the Hub's and archives' are not
+
+
+def _says_how(builder: "DatasetBuilder") -> bool:
+    """Whether a folder has a card that gives its columns' types or an option of reading."""
     of_the_files = {"name", "version", "data_dir", "data_files", "description", "sep"}
     options = [entry for entry in fields(builder.config) if entry.name not in of_the_files]
     given = any(getattr(builder.config, entry.name) != entry.default for entry in options)
-    if given or builder.info.features is not None:
-        return True
+    return given or builder.info.features is not None
+
+
+def _says_separator(builder: "DatasetBuilder", files: Mapping[Any, Sequence[str]]) -> bool:
+    """Whether a folder of tables has a card that gives the separator of their columns."""
     extensions = {file_extension(Path(file)) for paths in files.values() for file in paths}
     return bool(builder.config.sep != ("\t" if extensions == {".tsv"} else ","))
 

@@ -226,6 +226,22 @@ def test_a_folder_of_tables_is_read_as_its_file_is(
     assert list(open_sentences(str(tmp_path / "folder"), "text").read()) == as_file
 
 
+def test_a_folder_of_lines_is_read_as_its_files_are(tmp_path: Path, datasets_cache: None) -> None:
+    write(tmp_path, "b.txt", "\ufeffA man.\nHe\rruns.\n\n\u2028 ")
+    Path(tmp_path, "a.txt.gz").write_bytes(gzip.compress(b"A dog.\r\n"))
+    assert list(open_sentences(str(tmp_path)).read()) == ["A dog.", "A man.", "He\rruns.", "", "\u2028 "]
+    write(
+        tmp_path,
+        "README.md",
+        "---\nconfigs:\n- config_name: default\n  data_files: b.txt\n  sample_by: document\n---\n",
+    )
+    assert len(list(open_sentences(str(tmp_path)).read())) == 1
+    Path(tmp_path, "README.md").unlink()
+    Path(tmp_path, "a.txt").write_bytes("A man.\n".encode("utf-16-le"))
+    with pytest.raises(ValueError, match=r"a\.txt, line 1 holds a zero byte, as UTF-16"):
+        open_sentences(str(tmp_path))
+
+
 def test_a_folder_s_card_says_which_files_are_read_and_how(tmp_path: Path, datasets_cache: None) -> None:
     write(tmp_path, "some.csv", "text\nNA\n007\n")
     write(tmp_path, "other.csv", "text\nelse\n")
