@@ -38,6 +38,7 @@ from .weights import weights_hash
 LARGEST_FILE = 2**31 - 2**20  # what protobuf takes, with some room for the graph
 LOWEST_COSINE = 0.95  # of an int8 vector and the model's own, the mean over random sentences
 LOWEST_AGREEMENT = 0.8  # share of equal answers in int8, over random examples; the shipped classifiers have 0.98 to 1
+_INSTEAD = "leave int8 out, and the fp32 file alone is written."  # for neither is where one is refused
 
 
 def export_onnx(
@@ -283,7 +284,7 @@ def _check_close(model: DSAPreTrainedModel, file: Path) -> None:
     batches: dict[str, list[tuple[Any, Any]]] = {}
     for name, _, found, expected in _compare(model, file):
         if not np.isfinite(found).all():
-            raise ValueError(f"In int8 this model's {name} has numbers that are not finite. Use the fp32 file.")
+            raise ValueError(f"In int8 this model's {name} has numbers that are not finite: {_INSTEAD}")
         batches.setdefault(name, []).append((found, expected))
     batches.pop("attention", None)  # it has another shape in each
     outputs = {name: [np.concatenate(side) for side in zip(*each, strict=True)] for name, each in batches.items()}
@@ -293,7 +294,7 @@ def _check_close(model: DSAPreTrainedModel, file: Path) -> None:
         if cosine < LOWEST_COSINE:
             raise ValueError(
                 f"In int8 this model's {name} has a mean cosine of {cosine:.3f} with its own; at least "
-                f"{LOWEST_COSINE} is asked. Use the fp32 file."
+                f"{LOWEST_COSINE} is asked: {_INSTEAD}"
             )
     if logits is None:
         return
@@ -304,7 +305,7 @@ def _check_close(model: DSAPreTrainedModel, file: Path) -> None:
     if agreement < LOWEST_AGREEMENT:
         raise ValueError(
             f"In int8 this model's logits give its own answer to {agreement:.0%} of random examples; at least "
-            f"{LOWEST_AGREEMENT:.0%} is asked. Use the fp32 file."
+            f"{LOWEST_AGREEMENT:.0%} is asked: {_INSTEAD}"
         )
 
 
