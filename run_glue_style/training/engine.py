@@ -37,6 +37,7 @@ from .weight_average import WeightAverage
 
 logger = logging.get_logger(__name__)
 
+TRACKER = "tracker"  # the folder of its files, in that of the run
 _ATTENTION_EXAMPLES = 1000  # whose attention is recorded
 
 
@@ -118,6 +119,8 @@ class Trainer:
             NonFiniteError: A loss, a gradient or weights are not finite.
         """
         resumed = self.checkpoints.resume()
+        if self.accelerator.log_with:  # not before: a refused run would leave a file of its own beside the other's
+            self.accelerator.init_trackers(TRACKER)
         if resumed is not None:
             logger.warning(f"Resuming from {resumed}: step {self.progress.step} of {self.total_steps}.")
         bar = tqdm(

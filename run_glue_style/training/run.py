@@ -22,7 +22,7 @@ from modeling_dsa.hub.publishing import placeholder_id
 from .accelerator import make_accelerator
 from .calibration import calibrate
 from .checkpoints import refuse_foreign_checkpoints
-from .engine import Trainer
+from .engine import TRACKER, Trainer
 from .folder_lock import locked_folder
 from .hub import HubRun
 from .nonfinite import finite_or_none
@@ -31,8 +31,6 @@ from .recipe import ModelArguments, RunArguments, TrainingRecipe
 from .run_record import collect_results, run_identity
 
 logger = logging.getLogger(__name__)
-
-TRACKER = "tracker"
 
 
 @dataclass(frozen=True)
@@ -181,7 +179,8 @@ def _train_and_evaluate(
         groups=prepared.groups,
         on_checkpoint=hub.push_checkpoint if hub is not None and run.hub_strategy == "every_save" else None,
     )
-    _open_folder(output_dir, run, accelerator)  # now that nothing more is refused
+    if run.overwrite_output_dir:
+        _clear_overwritten(output_dir, accelerator)  # now that nothing more is refused
     trained_parameters = model.num_parameters(only_trainable=True)  # now that the recipe has frozen its part
     logger.info(f"{prepared.description}; {trained_parameters:,} trained parameters.")
     progress = trainer.train()
@@ -210,15 +209,13 @@ def _train_and_evaluate(
         hub.push(output_dir)
 
 
-def _open_folder(output_dir: Path, run: RunArguments, accelerator: Accelerator) -> None:
-    """Clear what an overwritten run left, and start the tracker."""
-    if run.overwrite_output_dir and accelerator.is_main_process:
+def _clear_overwritten(output_dir: Path, accelerator: Accelerator) -> None:
+    """Clear what another run left, which this one does not resume."""
+    if accelerator.is_main_process:
         for old in ("checkpoints", TRACKER):
             shutil.rmtree(output_dir / old, ignore_errors=True)
         (output_dir / RESULTS).unlink(missing_ok=True)
     accelerator.wait_for_everyone()
-    if accelerator.log_with:
-        accelerator.init_trackers(TRACKER)
 
 
 def _save_example_scores(objective: Objective, predicted: Mapping[str, tuple[Tensor, Tensor]], folder: Path) -> None:

@@ -368,6 +368,9 @@ def test_nothing_is_half_written_when_saving_fails_and_the_same_command_ends_the
         patch.setattr(reporters, "draw_attention", fail)
         assert run_nli(options) == 2
     assert "No space left on device" in logged_error(caplog)
+    caplog.clear()
+    assert run_nli(options | {"seed": 1, "report_to": "tensorboard"}) == 2
+    assert "is a checkpoint of another run: its seed is 0, not 1" in logged_error(caplog)
     assert [path.name for path in tmp_path.iterdir()] == ["checkpoints"]
     assert run_nli(options) == 0
     assert read_results(tmp_path)["steps"] == 1
