@@ -35,12 +35,14 @@ class LabelColumn:
     Attributes:
         counts: How often each distinct one occurs.
         first: Where each occurs first.
-        missing: Where the first row without a label stands, if there is one.
+        missing: How many rows have none.
+        first_missing: Where the first of these stands, if there is one.
     """
 
     counts: Counter[Label] = field(default_factory=Counter)
     first: dict[Label, str] = field(default_factory=dict)
-    missing: str | None = None
+    missing: int = 0
+    first_missing: str | None = None
 
 
 def infer_labels(
@@ -87,7 +89,8 @@ def _read(table: Table, column: str) -> LabelColumn:
     for location, row in table.read([column]):
         label = plain_label(row[column], location)
         if label is None:
-            found.missing = found.missing or location
+            found.missing += 1
+            found.first_missing = found.first_missing or location
         else:
             found.counts[label] += 1
             found.first.setdefault(label, location)
@@ -174,8 +177,13 @@ def _classes(
 
 
 def _refuse_missing(found: LabelColumn) -> None:
-    if found.missing is not None:
-        raise ValueError(f"{found.missing}: there is no label; add it or remove this row")
+    if found.missing == 1:
+        raise ValueError(f"{found.first_missing}: there is no label; add it or remove this row")
+    if found.missing:
+        raise ValueError(
+            f"{found.first_missing}: there is no label, and none in {found.missing - 1:,} more; add them or remove these "
+            "rows"
+        )
 
 
 def _refuse_doubtful(found: LabelColumn, names: Mapping[str, int]) -> None:

@@ -93,7 +93,7 @@ def test_classes_and_their_counts_are_logged(caplog: pytest.LogCaptureFixture) -
         ([2.5, 2.5], {}, "all labels in column 'label' are the same"),
         ([1.0, 0.0], {}, "the labels are 1.0 and 0.0: say with --problem_type single_label_classification that"),
         (["a", None, "b"], {}, "data, row 2: there is no label; add it or remove this row"),
-        ([0.5, float("nan"), 1], {}, "data, row 2: there is no label"),
+        ([0.5, float("nan"), 1, None], {}, "data, row 2: there is no label, and none in 1 more; add them or remove"),
         (["0.5", "nan", "1"], {"has_types": False}, "data, row 2: the label 'nan' is no number; fix or remove"),
         (["a", "b"], {"problem_type": "regression"}, "data, row 1: the label 'a' is no number"),
         (["a", ["b"]], {}, "data, row 2: the label is a list; an example has one label"),
