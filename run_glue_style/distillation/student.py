@@ -7,13 +7,12 @@ from transformers import PreTrainedTokenizerBase
 
 from modeling_dsa import DSAConfig, DSAModel
 from modeling_dsa.files.loading import load_tokenizer, loading_errors
-from modeling_dsa.files.model_folder import read_config
 from modeling_dsa.loading_dsa import refuse_missing_weights
 from modeling_dsa.poolings_dsa import POOLINGS
 from modeling_dsa.shipped.settings import setting_folder
 from modeling_dsa.text.building import build_model
 from modeling_dsa.text.tokenization import portable
-from run_glue_style.training.model import fresh_vocabulary, refuse_other_encoder
+from run_glue_style.training.model import fresh_vocabulary, refuse_other_encoder, starting_config
 from run_glue_style.training.recipe import ModelArguments
 
 from .arguments import LossArguments
@@ -32,18 +31,15 @@ def student_config(arguments: ModelArguments, overrides: dict[str, Any]) -> DSAC
         OSError: There is no such model.
         ValueError: Setting or model and overrides do not fit together.
     """
-    source = arguments.model_name_or_path or setting_folder(arguments.setting or "")
-    read_config(source)  # of another family's model it says so
-    with loading_errors(str(source), has_options=True):
-        config: DSAConfig = DSAConfig.from_pretrained(source, **{"sentences_per_example": 1, **overrides})
-        if config.projection_size is not None:  # else the teacher may still give one
-            config.validate()  # loading checks each field, but not how overrides fit together
+    config = starting_config(arguments, DSAModel, {"sentences_per_example": 1, **overrides})
+    if config.projection_size is not None:  # else the teacher may still give one
+        with loading_errors(str(arguments.source), has_options=True):
+            config.validate()  # how the fields fit together
     if POOLINGS[config.pooling].learns_from_classes:
         raise ValueError(
             f"A part of pooling '{config.pooling}' learns from the class of each example, and a teacher's vectors have "
             "none: give another --pooling."
         )
-    config.architectures = [DSAModel.__name__]  # records tell by it what was trained
     return config
 
 
@@ -78,7 +74,6 @@ def make_student(
         with loading_errors(start, has_options=True):
             drawn = tuple(prefix for option, prefix in _DRAWN.items() if option in overrides)
             refuse_other_encoder(start, config, overrides, drawn)
-            config.dtype = torch.float32  # as a fresh one: in half precision small updates are lost
             with torch.random.fork_rng(devices=[]):
                 torch.manual_seed(seed)  # for a projection that the model does not have
                 model, info = DSAModel.from_pretrained(start, config=config, output_loading_info=True)
@@ -97,15 +92,14 @@ def _fitted_config(
 ) -> DSAConfig:
     """The student's config with vectors that can be compared with the teacher's."""
     config = student_config(arguments, overrides)
-    source = arguments.model_name_or_path or setting_folder(arguments.setting or "")
-    with loading_errors(str(source), has_options=True):
+    with loading_errors(str(arguments.source), has_options=True):
         if arguments.model_name_or_path is None and overrides.get("projection_size") is None:
             is_default = setting_folder(arguments.setting or "").resolve() == setting_folder(DEFAULT_SETTING).resolve()
             has_own = config.projection_size is not None and not is_default
             width = config.sentence_embedding_size
             if width > teacher_width or (width < teacher_width and not has_own):
                 config.projection_size = teacher_width
-        config.validate()  # loading checks each field, but not how overrides fit together
+        config.validate()  # how the fields fit together
         _check_width(config, losses, teacher_width)
     return config
 

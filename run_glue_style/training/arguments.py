@@ -269,8 +269,9 @@ def _show_recipe(
 def _freezes_words(model: ModelArguments, overrides: dict[str, Any]) -> bool:
     if "freeze_embeddings" in overrides:
         return bool(overrides["freeze_embeddings"])
-    source = model.model_name_or_path or (setting_folder(model.setting) if model.setting is not None else None)
-    return source is not None and bool(read_config(source).get("freeze_embeddings", DSAConfig().freeze_embeddings))
+    if model.model_name_or_path is None and model.setting is None:
+        return False
+    return bool(read_config(model.source).get("freeze_embeddings", DSAConfig().freeze_embeddings))
 
 
 def _option_name(argument: str) -> str:

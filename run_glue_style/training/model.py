@@ -17,8 +17,8 @@ from modeling_dsa.encoding.teacher_words import USUAL_SIZE, teacher_name, vocabu
 from modeling_dsa.files.hashing import describe_files, file_hash
 from modeling_dsa.files.loading import load_tokenizer, loading_errors
 from modeling_dsa.files.model_folder import read_config
+from modeling_dsa.modeling_dsa import DSAPreTrainedModel
 from modeling_dsa.poolings_dsa import POOLINGS, ReinforcedPooling
-from modeling_dsa.shipped.settings import setting_folder
 from modeling_dsa.text.building import build_model, vocabulary_from_texts
 from modeling_dsa.text.tokenization import WordTokenizer, portable
 from modeling_dsa.text.vocabulary import Choose, vocabulary_of_list, vocabulary_of_texts
@@ -115,6 +115,29 @@ def vectors_path(task: Task, arguments: ModelArguments) -> Path | None:
     return path
 
 
+def starting_config(
+    arguments: ModelArguments, model_class: type[DSAPreTrainedModel], changed: Mapping[str, Any]
+) -> DSAConfig:
+    """The config of a setting or a saved model as training begins with it, each of its fields checked alone.
+
+    Args:
+        arguments: Which setting or model.
+        model_class: Of the model that is trained.
+        changed: Fields in place of its own.
+
+    Raises:
+        OSError: There is no such model.
+        ValueError: It is of another family, or a field cannot have such a value.
+    """
+    read_config(arguments.source)  # of another family's model it says so
+    with loading_errors(str(arguments.source), has_options=True):
+        config: DSAConfig = DSAConfig.from_pretrained(arguments.source, **changed)
+    config.architectures = [model_class.__name__]  # records tell by it what was trained
+    if arguments.model_name_or_path is not None:
+        config.dtype = torch.float32  # as a fresh one: in half precision small updates are lost
+    return config
+
+
 def make_config(task: Task, arguments: ModelArguments, overrides: dict[str, Any]) -> DSAConfig:
     """The config of the model that is trained; a fresh model's vocabulary and word vectors set the rest.
 
@@ -122,11 +145,9 @@ def make_config(task: Task, arguments: ModelArguments, overrides: dict[str, Any]
         OSError: There is no such model.
         ValueError: Setting or model, overrides and task do not fit together.
     """
-    source = arguments.model_name_or_path or setting_folder(arguments.setting or "")
-    read_config(source)  # of another family's model it says so
-    with loading_errors(str(source), has_options=True):
-        config: DSAConfig = DSAConfig.from_pretrained(source, **_labels(task), **overrides)
-        config.validate()  # loading checks each field, but not how overrides fit together
+    config = starting_config(arguments, task.model_class, {**_labels(task), **overrides})
+    with loading_errors(str(arguments.source), has_options=True):
+        config.validate()  # how the fields fit together
     if arguments.model_name_or_path is not None:
         refuse_other_encoder(arguments.model_name_or_path, config, overrides, widened=_WIDENED)
     return config
@@ -288,7 +309,6 @@ def _saved_model(task: Task, arguments: ModelArguments, config: DSAConfig, seed:
     start = arguments.model_name_or_path
     assert start is not None
     stored = DSAConfig.from_pretrained(start)
-    config.dtype = torch.float32  # as a fresh one: in half precision small updates are lost
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)  # for a head that the model does not have
         if _has_head_for(stored, config):
@@ -299,7 +319,6 @@ def _saved_model(task: Task, arguments: ModelArguments, config: DSAConfig, seed:
         as_saved = copy.deepcopy(config)
         as_saved.projection_size = stored_size = stored.projection_size
         _begin_with(model.dsa, DSAModel.from_pretrained(start, config=as_saved).state_dict())
-    config.architectures = [task.model_class.__name__]  # records tell by it what was trained
     wider = ""
     if stored_size is not None and config.projection_size is not None and config.projection_size > stored_size:
         wider = f", its vectors' {stored_size} numbers and {config.projection_size - stored_size} that are drawn"

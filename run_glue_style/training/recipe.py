@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal
 from modeling_dsa.hub.publishing import check_repo_id
 from modeling_dsa.options_dsa import NOT_NEGATIVE, POSITIVE, RATE, Bound, check_bounds, option
 from modeling_dsa.shipped.models import model_source
-from modeling_dsa.shipped.settings import setting_names
+from modeling_dsa.shipped.settings import setting_folder, setting_names
 
 _MOST = 10**9  # of whatever is counted
 
@@ -67,6 +67,15 @@ class ModelArguments:
                         "configuration and word vectors."
                     )
         check_bounds(self)
+
+    @property
+    def source(self) -> str | Path:
+        """The saved model, or the setting's folder: what the model's config is read from.
+
+        Raises:
+            ValueError: There is neither, or no setting of this name.
+        """
+        return self.model_name_or_path or setting_folder(self.setting or "")
 
     @property
     def vocabulary(self) -> dict[str, Any]:

@@ -7,7 +7,6 @@ from modeling_dsa import DSAConfig
 from modeling_dsa.encoders_dsa import ENCODERS
 from modeling_dsa.options_dsa import option_help
 from modeling_dsa.poolings_dsa import POOLINGS
-from modeling_dsa.shipped.settings import setting_folder
 
 from .recipe import ModelArguments, TrainingRecipe
 
@@ -51,7 +50,7 @@ def refuse_unread(
     Raises:
         ValueError: Says which is not read, and what would read it.
     """
-    stored = DSAConfig.from_pretrained(arguments.model_name_or_path or setting_folder(arguments.setting or ""))
+    stored = DSAConfig.from_pretrained(arguments.source)
     for name in option_help(DSAConfig).keys() & given:
         is_changed = _plain(getattr(stored, name)) != _plain(getattr(config, name))
         if is_changed and name in _OF_FRESH_WEIGHTS and arguments.model_name_or_path is not None:

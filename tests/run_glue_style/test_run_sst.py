@@ -83,6 +83,7 @@ def test_run_learns_from_trees_and_saves_a_model_that_loads(
     results = read_results(tmp_path / "run")
     data = load_sst_files({split: files[f"{split}_file"] for split in COUNTS}, classes)
     assert results["task"] == f"sst{classes}"
+    assert results["model"]["architectures"] == ["DSAForSequenceClassification"]  # and not those of the setting
     assert results["source"] == "train.txt, validation.txt, test.txt"
     assert results["vectors"] == "vectors.txt"
     assert results["data"] == {
