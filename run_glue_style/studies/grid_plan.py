@@ -78,7 +78,7 @@ def _check(grid: Grid, rows: Sequence[Row], runs: Sequence[PlannedRun], given: S
                 raise ValueError(f"{error} The grid's row is '{row.name}'.") from error
             raise ValueError(f"{location}: {error}") from error
         for metric, line in grid.metrics.items():
-            split, name = metric.split(".")[:2]
+            split, _, name = metric.partition(".")
             if not (is_validation(split) or split.startswith("test")):
                 raise ValueError(
                     f"{grid.path}, line {line}: '{split}' is no split that is evaluated: those are validation and test."

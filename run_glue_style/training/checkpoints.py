@@ -20,6 +20,7 @@ from modeling_dsa.files.hashing import file_hash
 from modeling_dsa.files.replacing import replaced_file, write_json
 
 from .integrity import find_damage, write_hashes
+from .results import flat
 
 logger = logging.getLogger(__name__)
 
@@ -160,8 +161,8 @@ class Checkpoints:
             )
 
     def _refuse_other_run(self, checkpoint: Path) -> None:
-        theirs = _flat(json.loads((checkpoint / _IDENTITY).read_text(encoding="utf-8")))
-        ours = _flat(json.loads(json.dumps(self._identity)))
+        theirs = flat(json.loads((checkpoint / _IDENTITY).read_text(encoding="utf-8")))
+        ours = flat(json.loads(json.dumps(self._identity)))
         for name in sorted(theirs.keys() | ours.keys()):
             if theirs.get(name) != ours.get(name):
                 raise ValueError(
@@ -198,11 +199,3 @@ def refuse_foreign_checkpoints(folder: Path) -> None:
 
 def _step(checkpoint: Path) -> int:
     return int(checkpoint.name.removeprefix("step-"))
-
-
-def _flat(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """The leaves of nested dicts by names such as `recipe.learning_rate`."""
-    leaves: dict[str, Any] = {}
-    for name, value in tree.items():
-        leaves |= _flat(value, f"{prefix}{name}.") if isinstance(value, dict) else {prefix + name: value}
-    return leaves

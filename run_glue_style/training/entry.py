@@ -20,6 +20,7 @@ from .interruption import Interrupted
 from .labelled_run import make_objective, metrics_of_some_labels, train_task
 from .model import check_model_arguments, check_recipe, make_config
 from .recipe import ModelArguments, RunArguments, TrainingRecipe
+from .results import flat
 from .run import Reporter
 from .unread_options import refuse_unread, refuse_unread_of_recipe
 
@@ -55,7 +56,7 @@ class CheckedRun:
 
     Attributes:
         identity: All that it says of the run but its seed and where and how it runs.
-        metrics: Names of the metrics of a split, but for its loss.
+        metrics: Names of the single numbers among the metrics of a split, such as "per_class.neutral.f1".
     """
 
     identity: Mapping[str, Any]
@@ -108,7 +109,8 @@ def read_task(
         refuse_unread_of_recipe(config, recipe, given)
         check_recipe(config, recipe, run)
         identity = {"config": config.to_dict(), "data": asdict(data), **shared_identity(model, recipe, run)}
-        return CheckedRun(identity, metrics_of_some_labels(task).keys())
+        numbers = [name for name, value in flat(metrics_of_some_labels(task)).items() if isinstance(value, int | float)]
+        return CheckedRun(identity, ["loss", *numbers])
 
     def train() -> None:
         check()

@@ -95,6 +95,14 @@ def read_example_scores(path: Path) -> dict[str, NDArray[np.float64]]:
         raise ValueError(f"{path} holds no scores of examples: take it away or make its run again.") from error
 
 
+def flat(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """The leaves of nested dicts by names such as `recipe.learning_rate`."""
+    leaves: dict[str, Any] = {}
+    for name, value in tree.items():
+        leaves |= flat(value, f"{prefix}{name}.") if isinstance(value, dict) else {prefix + name: value}
+    return leaves
+
+
 def read_metric(results: Mapping[str, Any], metric: str) -> float:
     """A figure of a run by its split and name, such as "validation.accuracy".
 

@@ -71,6 +71,7 @@ def test_one_seed_of_every_row_comes_before_the_next(tmp_path: Path) -> None:
             "pooling 'last' has no attention over the ",
         ),
         ("{pooling: static}", "{routing_scale: 8.0}", "", "line 7: the row 'static' is the same run as 'base'"),
+        ("test.macro_f1", "test.per_class.neutral", "", "line 10: there is no metric 'per_class.neutral'. Did you"),
         ("test.macro_f1", "test.macro_f", "", "line 10: there is no metric 'macro_f'. Did you mean 'macro_f1'?"),
         ("{pooling: static}", "{help: static}", "", "line 7: the row 'static': it asks for help, and trains nothing."),
         ("", "", "--pooling mean", "Leave out --pooling: "),
