@@ -181,8 +181,8 @@ def _refuse_missing(found: LabelColumn) -> None:
         raise ValueError(f"{found.first_missing}: there is no label; add it or remove this row")
     if found.missing:
         raise ValueError(
-            f"{found.first_missing}: there is no label, and none in {found.missing - 1:,} more; add them or remove these "
-            "rows"
+            f"{found.first_missing}: there is no label, and none in {found.missing - 1:,} more; add them or remove "
+            "these rows"
         )
 
 
