@@ -12,7 +12,7 @@ from typing import Any
 
 from modeling_dsa import DSAConfig
 from modeling_dsa.files.model_replacing import EXAMPLE_SCORES, RESULTS
-from modeling_dsa.files.replacing import json_text, replaced_file, write_json
+from modeling_dsa.files.replacing import json_text, refuse_file, replaced_file, write_json
 from run_glue_style.training.arguments import option_values, without_options
 from run_glue_style.training.results import read_run
 from run_glue_style.training.unread_options import why_unread
@@ -64,11 +64,12 @@ def make_runs(runs: Sequence[PlannedRun], write_table: Callable[[], None]) -> No
     """Make the runs that are not there yet, and the table after each.
 
     Raises:
-        ValueError: A finished run was made with other options.
+        ValueError: The folder is a file, or a finished run was made with other options.
         ChildProcessError: A run failed.
         KeyboardInterrupt: It was asked to stop; a run in training has written a checkpoint.
     """
     for run in runs:  # mistakes are told before hours of training
+        refuse_file(run.folder, "--output_dir")
         refuse_other_options(run)
     for number, run in enumerate(runs, 1):
         name = f"{number} of {len(runs)}: {run.folder.parent.name}, {run.folder.name}"

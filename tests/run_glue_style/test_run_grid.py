@@ -49,6 +49,7 @@ def test_a_grid_is_trained_resumed_and_compared(
         ("snli-dynamic --seed 3", "Leave out --seed: give --seeds."),
         ("snli-dynamic --hub_model_id org/x", "Leave out --hub_model_id: push a finished run by `dsa push OUTPUT_DIR/"),
         ("snli-dynamic --output_dir=~/runs", "'--output_dir=~/runs' would be in a folder called ~, as a shell"),
+        (f"snli-dynamic --output_dir {__file__}", f"{__file__} is a file: give --output_dir a folder."),
         ("snli-dynamic --seeds 1 1", "--seeds must be different whole numbers from 0, got 1 1."),
     ],
 )
