@@ -20,12 +20,12 @@ from modeling_dsa.encoding.teacher_words import TEACHER
 from modeling_dsa.evaluation.similarity import SimilarityPairs, read_named_similarity
 from modeling_dsa.files.hashing import describe_files
 from run_glue_style.training.closing_words import told_place
-from run_glue_style.training.model import check_vocabulary, vocabulary_facts
 from run_glue_style.training.recipe import ModelArguments, RunArguments
 from run_glue_style.training.results import SPEARMAN_OF, spearman_of_files
 from run_glue_style.training.run import PreparedRun
 from run_glue_style.training.token_store import token_cache, tokenize_once
 from run_glue_style.training.tokenized_examples import TokenizedExamples, TokenizedTexts, token_ids
+from run_glue_style.training.vocabulary import check_vocabulary, vocabulary_facts
 
 from .arguments import LossArguments, TeacherArguments
 from .examples import DistillationExamples

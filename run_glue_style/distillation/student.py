@@ -12,8 +12,9 @@ from modeling_dsa.poolings_dsa import POOLINGS
 from modeling_dsa.shipped.settings import setting_folder
 from modeling_dsa.text.building import build_model
 from modeling_dsa.text.tokenization import portable
-from run_glue_style.training.model import fresh_vocabulary, refuse_other_encoder, starting_config
+from run_glue_style.training.model import refuse_other_encoder, starting_config
 from run_glue_style.training.recipe import ModelArguments
+from run_glue_style.training.vocabulary import fresh_vocabulary
 
 from .arguments import LossArguments
 from .sentences import Sentences

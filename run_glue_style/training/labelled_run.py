@@ -21,7 +21,7 @@ from run_glue_style.tasks.task import Task
 from .calibration import require_all_classes
 from .closing_words import summary
 from .data import load_data, short_examples, tokenize_data, truncation_sentence
-from .model import has_fresh_head, make_model, vectors_path, vocabulary_facts
+from .model import has_fresh_head, make_model
 from .objective import (
     Classification,
     ComputeMetrics,
@@ -35,6 +35,7 @@ from .recipe import ModelArguments, RunArguments, TrainingRecipe, require_no_cla
 from .run import PreparedRun, Reporter, train_and_evaluate
 from .tokenized_examples import TokenizedExamples
 from .training_batches import PaddingCollator, model_inputs
+from .vocabulary import vectors_path, vocabulary_facts
 
 logger = logging.getLogger(__name__)
 
