@@ -91,7 +91,7 @@ class Packing:
             indices = torch.arange(self.sentence_of_token.shape[0], device=classes.device)
             of_segments = classes.repeat_interleave(self.sentence_of_example.shape[1])
             return torch.cat([of_segments, of_segments.new_zeros(1)]), new, indices, self
-        known = classes.clamp(min=0)[:, None]  # a class below 0 would point at no sentence before it is refused
+        known = classes.clamp(0, count - 1)[:, None]  # any other could point at no sentence before it is refused
         keys, new_of_example = torch.unique(self.sentence_of_example * count + known, return_inverse=True)
         sentences = keys.div(count, rounding_mode="floor")  # (V,)
         lengths = self.lengths.index_select(0, sentences)

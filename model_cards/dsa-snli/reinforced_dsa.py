@@ -129,7 +129,7 @@ def policy_loss(logits: Tensor, labels: Tensor, log_probability: Tensor, share: 
 
     Args:
         logits: (batch, classes)
-        labels: (batch,)
+        labels: Classes; an example of the label -100 is left out, as in cross-entropy. (batch,)
         log_probability: Of each sentence's choices. (batch, 1 or 2)
         share: Of the pairs of its tokens, heads and dependents, those that they leave. (batch, 1 or 2)
         penalty: lambda.
@@ -138,7 +138,8 @@ def policy_loss(logits: Tensor, labels: Tensor, log_probability: Tensor, share: 
         ()
     """
     costs = F.cross_entropy(at_least_float32(logits.detach()), labels, reduction="none")[:, None] + penalty * share
-    expected = (costs * log_probability).sum(1).mean()
+    is_labelled = labels != -100  # (batch,)
+    expected = ((costs * log_probability).sum(1) * is_labelled).sum() / is_labelled.sum()
     return expected - expected.detach()
 
 

@@ -62,6 +62,18 @@ def test_choices_learn_from_their_cost_and_all_else_from_the_cross_entropy() -> 
         torch.testing.assert_close(found[name], gradient, rtol=0, atol=1e-10)
 
 
+def test_an_example_without_a_class_teaches_no_choice() -> None:
+    logits, share = torch.randn(2, 3), torch.rand(2, 2)
+    log_probability = torch.randn(2, 2, requires_grad=True)
+    (alone,) = torch.autograd.grad(
+        policy_loss(logits[:1], LABELS[:1], log_probability[:1], share[:1], 0.3), log_probability
+    )
+    (found,) = torch.autograd.grad(
+        policy_loss(logits, torch.tensor([0, -100]), log_probability, share, 0.3), log_probability
+    )
+    assert torch.equal(found, alone)
+
+
 def test_tokens_that_only_cost_are_chosen_ever_less() -> None:
     torch.manual_seed(0)
     sampler, packing = SequenceSampler(small_config(hidden_dropout=0.0), 4), packing_of([6, 3])

@@ -511,5 +511,6 @@ def test_empty_sentences_have_no_kl_divergence_by_tokens() -> None:
 )
 def test_an_example_without_a_class_is_refused_in_training(label: int, said: str) -> None:
     model = head_of(sentences_per_example=2)
-    with pytest.raises(ValueError, match=said):
-        model(torch.tensor([[5, SEP, 6], [7, SEP, 8]]), labels=torch.tensor([label, 1]))
+    for labels in ([label, 1], [1, label]):  # the last sentence has none behind it for which it could pass
+        with pytest.raises(ValueError, match=said):
+            model(torch.tensor([[5, SEP, 6], [7, SEP, 8]]), labels=torch.tensor(labels))
