@@ -54,7 +54,10 @@ def refuse_missing_weights(source: str, missing: Iterable[str]) -> None:
     names = sorted(missing)
     if names:
         others = f" and {len(names) - 1} more" if len(names) > 1 else ""
-        raise ValueError(f"{source}: the file of weights lacks {names[0]}{others}; save or download the model again.")
+        raise ValueError(
+            f"{source}: the file of weights lacks {names[0]}{others}: leave out options that ask for another model "
+            "than was saved, such as another pooling; or save or download the model again."
+        )
 
 
 @torch.no_grad()

@@ -64,8 +64,18 @@ class DSAConfig(DSAConfigFields):
         "shortcut_attention",
     ]
 
+    @classmethod
+    def from_dict(cls, config_dict: dict[str, Any], **kwargs: Any) -> Any:
+        """As in transformers; of `id2label` and `label2id` one is enough, and the other follows it."""
+        given = {name: kwargs.pop(name, None) for name in ("id2label", "label2id")}
+        if any(given.values()):
+            config_dict = config_dict | given
+        return super().from_dict(config_dict, **kwargs)
+
     def __post_init__(self, **kwargs: Any) -> None:
         """Complete what names architectures and classes, and warn of keys that look like a misspelt field."""
+        if self.id2label is None and self.label2id:
+            self.id2label = {int(number): name for name, number in self.label2id.items()}
         super().__post_init__(**kwargs)
         self.architectures = self.architectures or []  # AutoModel searches it, also before any model was saved
         if self.label2id is None and self.id2label is not None:  # zero-shot classification looks labels up by name
@@ -144,10 +154,14 @@ class DSAConfig(DSAConfigFields):
     def validate_labels(self) -> None:
         """Every class has a name of its own; an answer by names would lose one otherwise."""
         names = dict(self.id2label or {})
-        if sorted(map(int, names)) != list(range(len(names))):
+        if not names or sorted(map(int, names)) != list(range(len(names))):
             raise ValueError("id2label must have the keys 0, 1, 2 and so on.")
         if not all(isinstance(name, str) for name in names.values()) or len(set(names.values())) < len(names):
             raise ValueError("id2label must have a text of its own for every class.")
+        if self.problem_type == "single_label_classification" and len(names) == 1:
+            raise ValueError(
+                f"problem_type '{self.problem_type}' needs two classes or more: for a number set it to 'regression'."
+            )
 
     def validate_pooling(self) -> None:
         """There is such a pooling, and it fits its heads, the encoder and the kind of labels."""

@@ -167,6 +167,7 @@ def test_the_defaults_are_single_dsa_on_snli() -> None:
         ({"sentences_per_example": 3}, "'sentences_per_example' expected one of (1, 2), got 3"),
         ({"initializer_scaling": "he"}, "'initializer_scaling' expected one of"),
         ({"hidden_size": "300"}, "'hidden_size' expected int, got str (value: '300')"),
+        ({"num_labels": 0}, "id2label must have the keys 0, 1, 2 and so on."),
     ],
     ids=str,
 )
@@ -270,3 +271,10 @@ def test_a_saved_config_comes_back_equal_and_without_a_warning(
         loaded.save_pretrained(tmp_path / "again")
         assert (tmp_path / "again/config.json").read_text() == (tmp_path / "config.json").read_text()
     assert not caplog.records
+
+
+@pytest.mark.parametrize("given", [{"id2label": {0: "no", 1: "yes"}}, {"label2id": {"no": 0, "yes": 1}}], ids=str)
+def test_either_map_of_classes_is_enough(given: dict[str, Any], tmp_path: Path) -> None:
+    DSAConfig(id2label={0: "a", 1: "b", 2: "c"}).save_pretrained(tmp_path)
+    for config in (DSAConfig(**given), DSAConfig.from_pretrained(tmp_path, **given)):
+        assert (config.id2label, config.label2id) == ({0: "no", 1: "yes"}, {"no": 0, "yes": 1})

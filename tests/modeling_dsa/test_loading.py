@@ -454,7 +454,7 @@ def test_a_head_of_ones_own_starts_from_an_encoder_and_not_from_a_part_of_one(tm
     weights = load_file(tmp_path / "model.safetensors")
     del weights["encoder.compression.bias"]
     save_file(weights, tmp_path / "model.safetensors", {"format": "pt"})
-    with pytest.raises(ValueError, match=r"lacks dsa\.encoder\.compression\.bias; save or download"):
+    with pytest.raises(ValueError, match=r"lacks dsa\.encoder\.compression\.bias: leave out options"):
         Tagger.from_pretrained(tmp_path)
 
 
@@ -499,6 +499,7 @@ def test_other_weights_than_the_models_own_are_not_pushed(tmp_path: Path) -> Non
         ({"sentences_per_example": 2, "pair_features": ["first", "typo"]}, "pair_features must be some of"),
         ({"sentences_per_example": 2, "pair_features": ["gated"], "projection_size": 3}, "which a projection mixes"),
         ({"classifier_hidden_sizes": [], "classifier_highway": True}, "there is none"),
+        ({"problem_type": "single_label_classification", "num_labels": 1}, "for a number set it to 'regression'"),
     ],
 )
 def test_fields_that_loading_sets_are_checked_before_a_model_is_made(
@@ -506,7 +507,7 @@ def test_fields_that_loading_sets_are_checked_before_a_model_is_made(
 ) -> None:
     DSAModel(small_config()).save_pretrained(tmp_path)
     with pytest.raises(ValueError, match=message):
-        AutoModelForSequenceClassification.from_pretrained(tmp_path, num_labels=3, **change)
+        AutoModelForSequenceClassification.from_pretrained(tmp_path, **({"num_labels": 3} | change))
 
 
 def test_half_precision_compares_with_an_empty_text() -> None:
