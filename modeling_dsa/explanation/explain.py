@@ -96,9 +96,12 @@ def explain(
         The weights of every word, head and routing iteration, and a classifier's scores.
 
     Raises:
-        ValueError: The model cannot be loaded, a text has no words, the model reads pairs and there is none, or the
-            other way round, or its pooling has no attention.
+        ValueError: The model cannot be loaded, a text is no string or has no words, the model reads pairs and there is
+            none, or the other way round, or its pooling has no attention.
     """
+    for given in [text] if text_pair is None else [text, text_pair]:
+        if not isinstance(given, str):
+            raise ValueError(f"One text or pair is explained at a time, as strings: {given!r:.80} is none.")
     if not isinstance(model, PreTrainedModel):
         model, tokenizer = load_model_and_tokenizer(os.fspath(model))
     if tokenizer is None:

@@ -260,3 +260,5 @@ def test_a_pooling_without_attention_and_a_model_without_tokenizer_are_named() -
         explained((model, tokenizer), "a film")
     with pytest.raises(ValueError, match="give tokenizer too"):
         explain(model, "a film")
+    with pytest.raises(ValueError, match=r"as strings: \['a film', 'a man'\] is none"):
+        explain(model, ["a film", "a man"], tokenizer=tokenizer)  # type: ignore[arg-type]
