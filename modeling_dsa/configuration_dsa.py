@@ -67,10 +67,12 @@ class DSAConfig(DSAConfigFields):
     @classmethod
     def from_dict(cls, config_dict: dict[str, Any], **kwargs: Any) -> Any:
         """As in transformers; of `id2label` and `label2id` one is enough, and the other follows it."""
-        given = {name: kwargs.pop(name, None) for name in ("id2label", "label2id")}
-        if any(given.values()):
-            config_dict = config_dict | given
-        return super().from_dict(config_dict, **kwargs)
+        # All at once, as they are checked against each other.
+        names = [name for name in ("id2label", "label2id", "problem_type") if kwargs.get(name) is not None]
+        given = {name: kwargs.pop(name) for name in names}
+        if "id2label" in given or "label2id" in given:
+            config_dict = config_dict | {"id2label": None, "label2id": None}
+        return super().from_dict(config_dict | given, **kwargs)
 
     def __post_init__(self, **kwargs: Any) -> None:
         """Complete what names architectures and classes, and warn of keys that look like a misspelt field."""

@@ -275,6 +275,14 @@ def test_a_saved_config_comes_back_equal_and_without_a_warning(
 
 @pytest.mark.parametrize("given", [{"id2label": {0: "no", 1: "yes"}}, {"label2id": {"no": 0, "yes": 1}}], ids=str)
 def test_either_map_of_classes_is_enough(given: dict[str, Any], tmp_path: Path) -> None:
-    DSAConfig(id2label={0: "a", 1: "b", 2: "c"}).save_pretrained(tmp_path)
+    saved = DSAConfig(id2label={0: "a", 1: "b", 2: "c"}, problem_type="single_label_classification")
+    saved.save_pretrained(tmp_path)
     for config in (DSAConfig(**given), DSAConfig.from_pretrained(tmp_path, **given)):
         assert (config.id2label, config.label2id) == ({0: "no", 1: "yes"}, {"no": 0, "yes": 1})
+
+
+@pytest.mark.parametrize("given", [{"num_labels": 1}, {"id2label": {0: "stars"}}], ids=str)
+def test_a_saved_classifier_becomes_a_regression(given: dict[str, Any], tmp_path: Path) -> None:
+    DSAConfig(problem_type="single_label_classification").save_pretrained(tmp_path)
+    config = DSAConfig.from_pretrained(tmp_path, problem_type="regression", **given)
+    assert (config.num_labels, config.problem_type) == (1, "regression")
