@@ -61,11 +61,13 @@ class _Counts:
 
     Attributes:
         rows: All of them.
-        empty: Those that were encoded and are empty.
-        cut: Those that were encoded and are longer than the model reads.
+        encoded: Those that no earlier run has encoded.
+        empty: Those of the encoded ones that are empty.
+        cut: Those of the encoded ones that are longer than the model reads.
     """
 
     rows: int = 0
+    encoded: int = 0
     empty: int = 0
     cut: int = 0
 
@@ -206,8 +208,8 @@ def _encode(
     counts: _Counts,
 ) -> None:
     """Encode sentences to the end, window by window."""
-    for number, window in enumerate(windows(sentences)):
-        if not number:
+    for window in windows(sentences):
+        if not counts.encoded:
             _tell_unknown(encoder, window[:_LOOKED_AT])
         vectors = encoder.encode(
             window, batch_size=options.batch_size, normalize=options.normalize, dtype=options.dtype
@@ -215,6 +217,7 @@ def _encode(
         check_finite(vectors, window)
         append(vectors)
         counts.rows += len(window)
+        counts.encoded += len(window)
         counts.empty += sum(not sentence.strip() for sentence in window)
         counts.cut += len(cut_texts(encoder.tokenizer, window, encoder.model.config.max_sentence_tokens))
         bar.update(len(window))
@@ -224,7 +227,7 @@ def _tell_unknown(encoder: SentenceEncoder, sentences: Sequence[str]) -> None:
     """Warn where vectors will say nothing, such as those of another language."""
     written = [sentence for sentence in sentences if sentence.strip()]
     unknown = unknown_texts(encoder.tokenizer, written)
-    if 2 * len(unknown) > len(sentences):
+    if 2 * len(unknown) > len(written):
         told = told_unknown(str(encoder.model.name_or_path), written, unknown)
         logger.warning(f"{told}, the first ones: their vectors say nothing.")
 

@@ -82,6 +82,12 @@ def test_empty_sentences_and_those_that_are_cut_are_counted(
     ]
 
 
+def test_texts_without_a_known_word_are_told_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    encode_bulk(small_encoder(), source(["", "", "", "一", "二", "a dog"] * 20), tmp_path / "vectors", OPTIONS, ALONE)
+    told = [message for message in caplog.messages if "empty" not in message]
+    assert told == [" knows no word of 6 of 9 texts, such as '一', the first ones: their vectors say nothing."]
+
+
 @pytest.mark.parametrize(("dtype", "normalize"), [("float32", False), ("float16", True), ("int8", False)])
 def test_row_of_output_is_row_of_input(tmp_path: Path, dtype: VectorType, normalize: bool) -> None:
     options = replace(OPTIONS, dtype=dtype, normalize=normalize)
