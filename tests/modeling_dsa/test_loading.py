@@ -499,7 +499,6 @@ def test_other_weights_than_the_models_own_are_not_pushed(tmp_path: Path) -> Non
         ({"sentences_per_example": 2, "pair_features": ["first", "typo"]}, "pair_features must be some of"),
         ({"sentences_per_example": 2, "pair_features": ["gated"], "projection_size": 3}, "which a projection mixes"),
         ({"classifier_hidden_sizes": [], "classifier_highway": True}, "there is none"),
-        ({"problem_type": "single_label_classification", "num_labels": 1}, "for a number set it to 'regression'"),
     ],
 )
 def test_fields_that_loading_sets_are_checked_before_a_model_is_made(
