@@ -160,10 +160,6 @@ class DSAConfig(DSAConfigFields):
             raise ValueError("id2label must have the keys 0, 1, 2 and so on.")
         if not all(isinstance(name, str) for name in names.values()) or len(set(names.values())) < len(names):
             raise ValueError("id2label must have a text of its own for every class.")
-        if self.problem_type == "single_label_classification" and len(names) == 1:
-            raise ValueError(
-                f"problem_type '{self.problem_type}' needs two classes or more: for a number set it to 'regression'."
-            )
 
     def validate_pooling(self) -> None:
         """There is such a pooling, and it fits its heads, the encoder and the kind of labels."""

@@ -286,9 +286,3 @@ def test_a_saved_classifier_becomes_a_regression(given: dict[str, Any], tmp_path
     DSAConfig(problem_type="single_label_classification").save_pretrained(tmp_path)
     config = DSAConfig.from_pretrained(tmp_path, problem_type="regression", **given)
     assert (config.num_labels, config.problem_type) == (1, "regression")
-
-
-def test_one_label_is_no_choice_between_classes(tmp_path: Path) -> None:
-    DSAConfig(num_labels=3).save_pretrained(tmp_path)
-    with pytest.raises(StrictDataclassError, match="for a number set it to 'regression'"):
-        DSAConfig.from_pretrained(tmp_path, problem_type="single_label_classification", num_labels=1)
