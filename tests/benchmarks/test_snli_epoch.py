@@ -73,7 +73,7 @@ def test_it_runs_without_the_train_extra() -> None:
 
 @pytest.mark.slow
 def test_a_compiled_variant_compiles_nothing_inside_the_time() -> None:
-    small: dict[str, Any] = {"kernel_sizes": [3], "num_hidden_layers": 1, "problem_type": "single_label_classification"}
+    small: dict[str, Any] = {"encoder": "none", "problem_type": "single_label_classification"}
     config: DSAConfig = small_config(**small, sentences_per_example=2)
     device = torch.device("cpu")
     pairs = make_pairs(32, config)

@@ -24,7 +24,7 @@ from modeling_dsa.encoding.column_encoder import ColumnEncoder
 from modeling_dsa.encoding.encoder import SentenceEncoder
 
 TEXTS = [*SENTENCES, None]
-FILES, ROWS = 24, 4096
+FILES, ROWS = 24, 1024
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,7 @@
 """modeling_dsa.onnx.export: files that are equal to the model at shapes that the exporter never saw, or no files."""
 
 import copy
+import itertools
 import json
 import shutil
 import sys
@@ -36,6 +37,7 @@ from modeling_dsa.packing_dsa import Packing
 from modeling_dsa.poolings_dsa import POOLINGS
 
 # An export takes seconds: what does not meet in the model is one case.
+TOGETHER = (("no encoder", "static"), ("kim_cnn", "max"), ("pairwise encoder", "structured"))
 SYSTEMS: dict[str, dict[str, Any]] = {
     "three heads, three words": {
         "num_attention_heads": 3,
@@ -43,18 +45,18 @@ SYSTEMS: dict[str, dict[str, Any]] = {
         "pair_features": ["cosine", "product", "overlap"],
         "max_sentence_tokens": 3,
     },
-    "one iteration": {"num_attention_heads": 3, "routing_iterations": 1, "pair_features": ["first", "idf_overlap"]},
-    "no encoder, mean": GRAPH_CASES["no encoder"] | GRAPH_CASES["mean"],
-    "kim_cnn, max": GRAPH_CASES["kim_cnn"] | GRAPH_CASES["max"],
+    # The shortcut has the projection.
+    "one iteration, shortcut": PROJECTION_CASES["shortcut"]
+    | {"routing_iterations": 1, "pair_features": ["first", "idf_overlap"]},
     "last": GRAPH_CASES["last"] | {"num_hidden_layers": 2},
+    **{f"{encoder}, {pooling}": GRAPH_CASES[encoder] | GRAPH_CASES[pooling] for encoder, pooling in TOGETHER},
     **{
         name: GRAPH_CASES[name]
         for name in GRAPH_CASES
-        if name not in ("no encoder", "kim_cnn", "bilstm", "mean", "max", "last")
+        if name not in (*itertools.chain(*TOGETHER), "bilstm", "last")
         # Pairwise attention is there by position, variational attention below.
         and name not in ("pairwise", "variational", "variational by position")
     },
-    "shortcut": PROJECTION_CASES["shortcut"],  # which has the projection
     "shortcut, variational": PROJECTION_CASES["shortcut, variational"],
 }
 PAIR_OUTPUTS = ["logits", "pooler_output", "second_pooler_output", "attention"]
