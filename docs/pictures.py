@@ -111,10 +111,11 @@ def pictures() -> dict[Path, Draw]:
     epochs = read_epochs(ROOT / "benchmarks" / "table_epoch.json")
     costs = partial(cost_plot.draw_costs, read_published("snli"), read_rows(snli), snli / "costs", epochs)
     found |= dict.fromkeys((snli / "costs.png", snli / "costs.svg"), costs)
-    folder = ROOT / "results" / "distillation-growth"
     metrics = [f"validation.{name}" for name in ("cosine", "spearman_stsb_dev", "spearman_sick_train")]
-    growth = partial(growth_plot.draw_growth, read_rows(folder), metrics, folder / "growth")
-    return found | dict.fromkeys((folder / "growth.png", folder / "growth.svg"), growth)
+    for folder in (ROOT / "results" / "distillation-growth", ROOT / "results" / "distillation-growth-again"):
+        growth = partial(growth_plot.draw_growth, read_rows(folder), metrics, folder / "growth")
+        found |= dict.fromkeys((folder / "growth.png", folder / "growth.svg"), growth)
+    return found
 
 
 def draw_measured(folder: Path) -> None:
