@@ -506,7 +506,7 @@ def test_fields_that_loading_sets_are_checked_before_a_model_is_made(
 ) -> None:
     DSAModel(small_config()).save_pretrained(tmp_path)
     with pytest.raises(ValueError, match=message):
-        AutoModelForSequenceClassification.from_pretrained(tmp_path, **({"num_labels": 3} | change))
+        AutoModelForSequenceClassification.from_pretrained(tmp_path, num_labels=3, **change)
 
 
 def test_half_precision_compares_with_an_empty_text() -> None:
