@@ -16,7 +16,7 @@ from huggingface_hub import constants
 from modeling_dsa.files.card_sections import CARD, read_card
 from modeling_dsa.files.hashing import file_hash
 from modeling_dsa.files.model_folder import read_config
-from modeling_dsa.files.replacing import filled_folder
+from modeling_dsa.files.replacing import filled_folder, refuse_file
 from modeling_dsa.onnx.session import FOLDER, QUANTIZED_FILE, OnnxModel, data_file
 from modeling_dsa.shipped.files import MODEL_CARDS
 from modeling_dsa.shipped.nli import NLI_CLASS_NAMES, NLI_PAIRS
@@ -52,8 +52,9 @@ def write_static_space(
     Raises:
         FileNotFoundError: The model has no int8 file, or the page is not built.
         ValueError: The ONNX file is not that of the model or not complete, its tokenizer is not one of this package's,
-            or `output` holds something else.
+            or `output` is a file or a URL or holds something else.
     """
+    refuse_file(output, "OUTPUT")
     built = _read_bundle(bundle)
     config = read_config(model)
     onnx_file = model / FOLDER / QUANTIZED_FILE

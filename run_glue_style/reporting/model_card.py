@@ -17,6 +17,7 @@ from modeling_dsa.encoders_dsa import ENCODERS
 from modeling_dsa.files.card_sections import CARD, keep_own_words, read_card, save_card
 from modeling_dsa.files.loading import load_config, load_model_and_tokenizer, load_tokenizer, loading_errors
 from modeling_dsa.files.model_replacing import RESULTS
+from modeling_dsa.files.replacing import refuse_input
 from modeling_dsa.hub.publishing import check_repo_id
 from modeling_dsa.poolings_dsa import POOLINGS
 from modeling_dsa.shipped.files import CARD_TEMPLATE
@@ -161,6 +162,7 @@ def main() -> None:
     else:
         if arguments.output is None:
             parser.error("an all_results.json has no folder for its card: give --output")
+        refuse_input(arguments.output, [source, *arguments.other_seeds], "--output")
         results = _read_results(source)
         with loading_errors(f"{source}: the config"):
             config = DSAConfig.from_dict(results["model"])

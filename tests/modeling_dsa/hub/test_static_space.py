@@ -114,6 +114,7 @@ def break_tokenizer(model: Path) -> None:
         ),
         (lambda model, bundle, page: (model / "README.md").write_text("---\na: [\n---\n"), "metadata between the ---"),
         (lambda model, bundle, page: break_tokenizer(model), "is no tokenizer that this package made"),
+        (lambda model, bundle, page: page.touch(), "is a file: give OUTPUT a folder"),
         (lambda model, bundle, page: page.mkdir() or (page / "mine").touch(), "is there already and holds no widget"),
     ],
 )
@@ -122,12 +123,12 @@ def test_a_mistake_is_one_sentence_and_writes_nothing(
 ) -> None:
     page = tmp_path / "page"
     spoil(model, bundle, page)
-    before = sorted(page.iterdir()) if page.exists() else None
+    before = sorted(tmp_path.rglob("*"))
     assert main(["widget", str(model), str(page), "--bundle", str(bundle)]) == 2
     assert caplog.messages[-1].startswith("error: ")
     assert message in caplog.messages[-1]
     assert "\n" not in caplog.messages[-1]
-    assert (sorted(page.iterdir()) if page.exists() else None) == before
+    assert sorted(tmp_path.rglob("*")) == before
 
 
 def test_a_push_takes_the_widget_along(

@@ -46,12 +46,16 @@ def test_a_run_that_recorded_nothing_is_named(tmp_path: Path, caplog: pytest.Log
     assert not (tmp_path / "plot.png").exists()
 
 
-@pytest.mark.parametrize("output", [".", "..", "plot.png"])
+@pytest.mark.parametrize(
+    ("output", "said"),
+    [(name, f"{name} names no picture: give a path without an extension") for name in (".", "..", "plot.png")]
+    + [("s3://bucket/plot", "s3:/bucket is a URL, and this is written on this machine alone: give another --output")],
+)
 def test_an_output_that_names_no_picture_is_refused(
-    output: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    output: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     run = write_run(tmp_path / "base" / "seed-0.json.gz", [[1.0]])
     monkeypatch.chdir(tmp_path / "base")
     assert main([run, "--output", output]) == 2
-    assert f"{output} names no picture: give a path without an extension" in caplog.messages[-1]
+    assert said in caplog.messages[-1]
     assert [path.name for path in tmp_path.rglob("*")] == ["base", "seed-0.json.gz"]

@@ -421,6 +421,15 @@ def test_a_broken_record_gets_one_sentence(
     assert not (tmp_path / "card.md").exists()
 
 
+def test_a_card_does_not_replace_its_record(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    record = tmp_path / "results.json"
+    record.write_text(json.dumps(saved("snli-balanced/dsa-multiple-snli")), encoding="utf-8")
+    before = record.read_bytes()
+    assert run_command(record, "--model_id", ID, "--output", record) == 2
+    assert "is an input, and would be replaced: give another --output" in caplog.messages[-1]
+    assert record.read_bytes() == before
+
+
 # From here on: a real model of a real run.
 
 
