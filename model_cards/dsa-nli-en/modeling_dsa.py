@@ -697,8 +697,8 @@ class DSAForSequenceClassification(DSAPreTrainedModel):
             return_dict=True,
         )
         self._hint_at_pairs(outputs.second_pooler_output, token_type_ids)
-        overlap = self._overlap(input_ids, attention_mask, token_type_ids)  # (batch, 5)
-        sampled_logits = self._sampled_logits(outputs, overlap)  # (samples, batch, num_labels)
+        overlap = self.token_overlap(input_ids, attention_mask, token_type_ids)  # (batch, 5)
+        sampled_logits = self.sampled_logits(outputs, overlap)  # (samples, batch, num_labels)
         logits, probabilities_std = _mean_prediction(sampled_logits)
         loss = reconstruction_loss = None
         if labels is not None:
@@ -782,12 +782,13 @@ class DSAForSequenceClassification(DSAPreTrainedModel):
                 'such as {"text": ..., "text_pair": ...} or "first [SEP] second".'
             )
 
-    def _overlap(
+    def token_overlap(
         self, input_ids: Tensor | None, attention_mask: Tensor | None, token_type_ids: Tensor | None
     ) -> Tensor | None:
         """What the tokens of each pair's texts have in common, of those that the model reads without token dropout.
 
-        (batch, 5)
+        Returns:
+            (batch, 5), or None where nothing in `pair_features` compares tokens.
 
         Raises:
             ValueError: There are no tokens, but only word vectors.
@@ -801,10 +802,15 @@ class DSAForSequenceClassification(DSAPreTrainedModel):
         found: Tensor = self.pair_features.overlap(input_ids, *masks.unbind(1), words, self.config.vocab_size)
         return found
 
-    def _sampled_logits(self, outputs: DSAModelOutput, overlap: Tensor | None) -> Tensor:
-        """Scores of the classes under each sample of the sentences' vectors, and what their texts have in common.
+    def sampled_logits(self, outputs: DSAModelOutput, overlap: Tensor | None) -> Tensor:
+        """Scores of the classes under each sample of the sentences' vectors.
 
-        (batch, 5) -> (samples, batch, num_labels)
+        Args:
+            outputs: Of the encoder.
+            overlap: What the texts of each pair have in common, as of `token_overlap`. (batch, 5)
+
+        Returns:
+            (samples, batch, num_labels)
         """
         vectors = outputs.vector_samples  # (samples, batch, 1 or 2, width)
         if vectors is None:

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import cast
 
 import numpy as np
 import torch
@@ -42,8 +41,11 @@ def attribute(model: DSAForSequenceClassification, inputs: dict[str, Tensor], te
     - integrated gradients (Sundararajan et al. 2017): the same, with the mean gradient on the way from word vectors of
       0, in 50 steps.
 
+    Both gradients are of what the words bring to the texts' vectors: where the model also compares which words two
+    texts share, that stays as it is.
+
     Args:
-        model: In evaluation mode.
+        model: In evaluation mode, and with `prediction_samples(0)`.
         inputs: What it takes, (1, tokens) each, as `find_words` gives it.
         texts: The words of each text, of which there are some.
     """
@@ -66,8 +68,13 @@ def _gradients(
     is_read = torch.zeros_like(inputs["attention_mask"])  # word vectors do not say what is a separator
     is_read[0, [token for text in texts for word in text.tokens for token in word]] = 1
 
+    with torch.no_grad():
+        overlap = model.token_overlap(**inputs)  # (1, 5)
+
     def logits(inputs_embeds: Tensor, mask: Tensor, types: Tensor) -> Tensor:
-        return cast(Tensor, model(inputs_embeds=inputs_embeds, attention_mask=mask, token_type_ids=types).logits)
+        outputs = model.dsa(inputs_embeds=inputs_embeds, attention_mask=mask, token_type_ids=types)
+        shared = None if overlap is None else overlap.expand(len(mask), -1)  # captum gives several steps at once
+        return model.sampled_logits(outputs, shared)[0]
 
     forward: Callable[..., Tensor] = logits
     others = (is_read, inputs["token_type_ids"])

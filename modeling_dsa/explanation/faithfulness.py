@@ -90,11 +90,6 @@ def check_model(model: PreTrainedModel) -> None:
         raise ValueError(
             f"{model.name_or_path} gives no classes, so there is no decision to explain: give a classifier."
         )
-    if config.compares_tokens:
-        raise ValueError(
-            f"{model.name_or_path} also compares which tokens two texts share (pair_features), and gradients "
-            "are of word vectors alone: measure a model without an overlap."
-        )
     require_attention(config)
 
 

@@ -10,7 +10,7 @@ import torch
 from small_models import randomize, small_config
 from transformers import PreTrainedTokenizerBase
 
-from modeling_dsa import DSAForNLI, DSAForSequenceClassification, DSAModel
+from modeling_dsa import DSAConfig, DSAForNLI, DSAForSequenceClassification, DSAModel
 from modeling_dsa.explanation.attribution import attribute, order_words
 from modeling_dsa.explanation.faithfulness import RANDOM, SHARES, STEPS, check_model, estimate, faithfulness
 from modeling_dsa.explanation.words import find_words
@@ -112,14 +112,29 @@ def test_what_stands_behind_the_limit_does_not_move_up(loaded: tuple[Any, PreTra
 
 
 def test_attributions_are_those_of_autograd_and_complete(loaded: tuple[Any, PreTrainedTokenizerBase]) -> None:
-    model, tokenizer = loaded
+    """Of the vectors' part of the decision: in a model that also compares words, these stay shared."""
+    plain, tokenizer = loaded
+    features = [*plain.config.pair_features, "overlap"]
+    comparing = randomize(DSAForNLI(DSAConfig(**plain.config.to_dict() | {"pair_features": features}))).eval()
+    for model in (plain, comparing):
+        check_attributions(model, tokenizer)
+
+
+def check_attributions(model: Any, tokenizer: PreTrainedTokenizerBase) -> None:
     inputs, texts = find_words(model.config, tokenizer, *PAIRS[1])
     decision = attribute(model, inputs, texts)
     vectors = model.get_input_embeddings()(inputs["input_ids"]).detach().requires_grad_()
     mask = inputs["attention_mask"] * (inputs["input_ids"] != tokenizer.sep_token_id)
 
+    encode = model.dsa.forward
+
     def logit(vectors: torch.Tensor) -> torch.Tensor:
-        outputs = model(inputs_embeds=vectors, attention_mask=mask, token_type_ids=inputs["token_type_ids"])
+        def encode_vectors(_ids: torch.Tensor, **options: Any) -> Any:
+            return encode(**options | {"inputs_embeds": vectors})
+
+        with pytest.MonkeyPatch.context() as patch:  # the ids stay, which say what the texts share
+            patch.setattr(model.dsa, "forward", encode_vectors)
+            outputs = model(inputs["input_ids"], attention_mask=mask, token_type_ids=inputs["token_type_ids"])
         chosen: torch.Tensor = outputs.logits[0, decision.label]
         return chosen
 
@@ -130,7 +145,9 @@ def test_attributions_are_those_of_autograd_and_complete(loaded: tuple[Any, PreT
         np.testing.assert_allclose(found, numbers, atol=1e-5)
     total = sum(scores.sum() for scores in decision.attributions["integrated gradients"])
     assert total == pytest.approx((logit(vectors) - logit(vectors * 0)).item(), abs=0.05)
-    assert [order.tolist() for order in order_words(decision.attributions["attention"])] == attended(loaded, PAIRS[1])
+    assert [order.tolist() for order in order_words(decision.attributions["attention"])] == attended(
+        (model, tokenizer), PAIRS[1]
+    )
 
 
 def test_the_interval_covers_the_mean_of_other_samples() -> None:
@@ -146,11 +163,6 @@ def test_the_interval_covers_the_mean_of_other_samples() -> None:
 def test_what_decides_nothing_is_refused() -> None:
     with pytest.raises(ValueError, match="gives no classes"):
         check_model(DSAModel(small_config()))
-    overlap = {"pair_features": ["product", "overlap"], "sentences_per_example": 2}
-    with pytest.raises(
-        ValueError, match=r"compares which tokens two texts share .*: measure a model without an overlap"
-    ):
-        check_model(DSAForSequenceClassification(small_config(**overlap)))
     last = {"pooling": "last", "encoder": "bilstm", "hidden_size": 6, "num_hidden_layers": 1}
     with pytest.raises(ValueError, match="Pooling 'last' has no attention"):
         check_model(DSAForSequenceClassification(small_config(**last)))
