@@ -14,7 +14,7 @@ from sklearn.metrics import accuracy_score, f1_score
 from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_validate
 
 from modeling_dsa.files.columns import find_columns
-from modeling_dsa.files.label_values import as_number, class_name, plain_label
+from modeling_dsa.files.label_values import as_number, class_name, plain_label, says_no_class
 from modeling_dsa.files.tables import file_table
 from modeling_dsa.files.text_values import row_texts
 
@@ -77,13 +77,14 @@ def read_labelled(
 
     Raises:
         FileNotFoundError: There is no such file.
-        ValueError: The file is broken, its columns leave a doubt, a text is empty, or a label is missing or a number
-            with decimals. The message says where.
+        ValueError: The file is broken, its columns leave a doubt, a text is empty, or a label is missing, says that
+            there is none or is a number with decimals. The message says where.
     """
     table = file_table(path)
     columns, label_column = find_columns(table, text_columns, label_column)
     texts: list[tuple[str, ...]] = []
     labels: list[str] = []
+    first: dict[str, str] = {}  # where each class stands first
     for location, row in table.read([*columns, label_column]):
         label = plain_label(row[label_column], location)
         if label is None:
@@ -93,6 +94,10 @@ def read_labelled(
             raise ValueError(f"{location}: the label {label} is a number with decimals, but a probe needs classes.")
         texts.append(tuple(row_texts(row, columns, location)))
         labels.append(class_name(label))
+        first.setdefault(labels[-1], location)
+    for name, location in first.items():
+        if says_no_class(name, first):
+            raise ValueError(f"{location}: the label {name!r} says that there is none: remove this row.")
     return LabelledTexts(str(path), texts, labels)
 
 

@@ -3,8 +3,9 @@
 import math
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
+_NO_CLASS = ("nan", "na", "n/a", "-")
 _LONGEST_INTEGER = 300  # digits; a float holds no more
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
 
@@ -33,6 +34,14 @@ def plain_label(value: object, location: str) -> bool | int | float | str | None
 def class_name(label: bool | int | float | str) -> str:
     """The name of the class that a label stands for: 1.0, as a table with gaps has it, is 1."""
     return str(int(label)) if isinstance(label, float) and label.is_integer() else str(label)
+
+
+def says_no_class(name: str, names: Collection[str]) -> bool:
+    """Whether the name of a class among others says that there is none: n/a, - without a +, or -1 beside 0, 1 and 2."""
+    if name == "-1":
+        others = {other for other in names if other != name}
+        return len(others) > 2 and others == set(map(str, range(len(others))))
+    return name.lower() in _NO_CLASS and not (name == "-" and "+" in names)
 
 
 def as_number(value: object) -> int | float | None:

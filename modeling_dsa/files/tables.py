@@ -21,12 +21,14 @@ class Table:
             has its name and not its index.
         class_names: The names of the classes, by index, of each column for which the data name them.
         has_types: Whether values have the types of their columns; in tables of text all are texts.
+        may_lack_labels: Whether a row without a label is left out, as nobody can edit it; else it is refused.
     """
 
     name: str
     read: Callable[[Sequence[str] | None], Rows]
     class_names: Mapping[str, Sequence[str]] = field(default_factory=dict)
     has_types: bool = True
+    may_lack_labels: bool = False
 
 
 def file_table(path: AnyPath) -> Table:

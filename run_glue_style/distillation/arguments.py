@@ -92,3 +92,5 @@ class LossArguments:
             raise ValueError("--contrastive_temperature is of the contrastive loss: give --contrastive_weight too.")
         if self.matryoshka and not self.similarity_weight:
             raise ValueError("--matryoshka is a similarity loss: give --similarity_weight too.")
+        if self.matryoshka and len(set(self.matryoshka)) < len(self.matryoshka):
+            raise ValueError("--matryoshka names a length twice: leave one out.")

@@ -25,7 +25,7 @@ from modeling_dsa.command.command_line import make_parser, whole_number
 from modeling_dsa.command.exit_codes import exit_code_of
 from modeling_dsa.encoding.encoder import SentenceEncoder
 from modeling_dsa.encoding.sources import open_sentences
-from modeling_dsa.files.replacing import replaced_file
+from modeling_dsa.files.replacing import refuse_input, replaced_file
 
 from .near_words import FEWEST_OCCURRENCES, near_words
 
@@ -171,6 +171,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _edit(arguments: argparse.Namespace) -> None:
     if arguments.output.suffix != ".txt":
         raise ValueError(f"{arguments.output}: the copies are lines of text: name a .txt file.")
+    refuse_input(arguments.output, [arguments.texts], "output")
     sentences = list(open_sentences(arguments.texts, arguments.text_column).read())
     near = None
     if arguments.near_words:

@@ -211,7 +211,7 @@ def _open_sentences(teacher: TeacherArguments, max_train_samples: int | None, pr
 def _read_similarity(paths: list[Path]) -> dict[str, SimilarityPairs]:
     similarity = {_name(path): read_named_similarity(path) for path in paths}
     if len(similarity) < len(paths):
-        raise ValueError("Two of --similarity_file have the same name: rename one.")
+        raise ValueError("Two of --similarity_file have the same name before its first dot: rename one.")
     return similarity
 
 

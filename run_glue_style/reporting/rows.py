@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+from modeling_dsa.files.model_replacing import RESULTS
 from run_glue_style.training.results import check_seeds, read_run
 
 # What `attention_entropy` and `hop_overlap` write into a folder of theirs, which may stand among the rows.
@@ -30,6 +31,11 @@ def read_row(folder: Path, row: str) -> list[dict[str, Any]]:
         OSError: A file cannot be read.
         ValueError: A file holds no run, or the runs differ in more than their seed.
     """
+    if (folder / row / RESULTS).is_file():
+        raise ValueError(
+            f"{folder / row} is the folder of a run, and not of a row's: `dsa compare` sets such runs side by side, "
+            f"or copy each {RESULTS} to FOLDER/ROW/NAME.json."
+        )
     runs = [read_run(path) for path in sorted((folder / row).glob("*.json")) if path.name not in (ENTROPY, OVERLAP)]
     check_seeds(f"the row '{row}'", runs)
     return runs

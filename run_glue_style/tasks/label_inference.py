@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from modeling_dsa.files.label_values import as_number, class_name, plain_label
+from modeling_dsa.files.label_values import as_number, class_name, plain_label, says_no_class
 from modeling_dsa.files.tables import Table
 
 from .labels import FoundClasses, Labels, Numbers
@@ -22,7 +22,6 @@ Label: TypeAlias = bool | int | float | str
 _LARGEST, _SMALLEST, _FINEST = 1e18, 1e-18, 1e-5  # of numbers whose squares and differences float32 has
 _FEW = 20  # so many whole numbers are classes, whichever they are
 _SHOWN = 12
-_NO_CLASS = ("nan", "na", "n/a", "-")
 _DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+")
 _INFINITE = ("inf", "+inf", "-inf", "infinity", "-infinity")
 _GAPS = ("nan", "na", "n/a", "null", "none")  # how tables of text spell that a number is missing
@@ -88,6 +87,8 @@ def _read(table: Table, column: str) -> LabelColumn:
     found = LabelColumn()
     for location, row in table.read([column]):
         label = plain_label(row[column], location)
+        if label is None and table.may_lack_labels:
+            continue
         if label is None:
             found.missing += 1
             found.first_missing = found.first_missing or location
@@ -200,7 +201,7 @@ def _refuse_doubtful(found: LabelColumn, names: Mapping[str, int]) -> None:
             "--problem_type single_label_classification that these are classes"
         )
     for label, location in found.first.items():
-        if str(label).lower() in _NO_CLASS and not (label == "-" and "+" in names):
+        if says_no_class(class_name(label), names):
             raise ValueError(
                 f"{location}: the label {label!r} says that there is none: remove this row, or say with --problem_type "
                 "single_label_classification that it is a class"

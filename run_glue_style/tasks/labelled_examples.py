@@ -49,27 +49,31 @@ class ExampleFormat:
     texts: Mapping[str, tuple[str, ...]]
     label_columns: tuple[str, ...]
     labels: Labels
-    version: int = 5
+    version: int = 6
 
     @property
     def features(self) -> Features:
         """The columns of the result: the texts and `label`."""
         return Features({**{column: Value("string") for column in self.texts}, "label": self.labels.feature})
 
-    def convert(self, row: Row, location: str) -> Row:
+    def convert(self, row: Row, location: str, *, may_lack_label: bool = False) -> Row:
         """Check one row and give it the columns of the result.
 
         Args:
             row: Its values by column.
             location: Where it stands, for messages.
+            may_lack_label: Whether None is no label, and not a mistake.
 
         Raises:
             ValueError: A column is missing, two names of one column say different things, the label is unknown, or a
                 text of a labelled row is none.
         """
         columns = {column: _agreed(names, row, location, lambda value: value) for column, names in self.texts.items()}
-        label_column = _agreed(self.label_columns, row, location, lambda value: self.labels.read(value, location))
-        label = self.labels.read(row[label_column], location)
+
+        def read(value: object) -> int | float | None:
+            return None if value is None and may_lack_label else self.labels.read(value, location)
+
+        label = read(row[_agreed(self.label_columns, row, location, read)])
         if label is not None:
             for name in columns.values():
                 text = row[name]
@@ -122,7 +126,7 @@ def dataset_table(dataset: Dataset, name: str, *, has_types: bool) -> Table:
         rows = dataset if columns is None else dataset.select_columns(list(columns))
         return with_class_names(((f"{name}, row {index}", row) for index, row in enumerate(rows, 1)), names)
 
-    return Table(name, read, names, has_types)
+    return Table(name, read, names, has_types, may_lack_labels=True)
 
 
 def load_files(files: Mapping[str, Path], form: ExampleFormat) -> DatasetDict:
@@ -287,7 +291,7 @@ def _needed_rows(path: Path, form: ExampleFormat) -> Rows:
 def _convert_indexed(
     row: Row, index: int, name: str, class_names: Mapping[str, Sequence[str]], form: ExampleFormat
 ) -> Row:
-    return form.convert(name_classes(row, class_names), f"{name}, row {index + 1}")
+    return form.convert(name_classes(row, class_names), f"{name}, row {index + 1}", may_lack_label=True)
 
 
 def _class_names(features: Features) -> dict[str, Sequence[str]]:

@@ -40,7 +40,7 @@ def hold_out(examples: Dataset, size: float) -> tuple[Dataset, Dataset]:
     """
     check_size(size)
     labels = np.asarray(examples["label"][:])
-    count = math.ceil(size * len(labels)) if size < 1 else int(size)
+    count = math.ceil(round(size * len(labels), 9)) if size < 1 else int(size)  # 0.07 * 100 is a little above 7
     drawn = np.random.default_rng(0).permutation(len(labels))  # not the run's seed: runs share their validation split
     is_class = isinstance(examples.features["label"], ClassLabel)
     # The rank of an example within its class, as a share of the class: the smallest ones have all classes alike, and

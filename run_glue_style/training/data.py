@@ -4,12 +4,13 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 from datasets import Dataset, DatasetDict
 from transformers import PreTrainedTokenizerBase
 
 from modeling_dsa.batching_dsa import Integers
 from modeling_dsa.unknown_texts_dsa import told_unknown, without_known_tokens
-from run_glue_style.tasks.class_shares import ClassShares
+from run_glue_style.tasks.class_shares import FILE, ClassShares
 from run_glue_style.tasks.distinct_texts import DistinctTexts, distinct_texts
 from run_glue_style.tasks.task import Task
 from run_glue_style.tasks.validation_split import is_validation
@@ -62,7 +63,7 @@ def load_data(task: Task, max_train_samples: int | None) -> LabelledData:
 
     Args:
         task: The task.
-        max_train_samples: Keep only so many training examples, the first ones.
+        max_train_samples: Keep only so many training examples, the first ones, of several files in proportion.
 
     Raises:
         ValueError: There is no training or no validation split with labels, the training examples have one class alone,
@@ -76,7 +77,7 @@ def load_data(task: Task, max_train_samples: int | None) -> LabelledData:
             f"Training needs a train and a validation split with labels; the data have: {', '.join(splits) or 'none'}."
         )
     if max_train_samples is not None:
-        splits["train"] = splits["train"].select(range(min(max_train_samples, len(splits["train"]))))
+        splits["train"] = _first_examples(splits["train"], max_train_samples)
     if task.class_names and len(classes := set(splits["train"].unique("label"))) < 2:
         raise ValueError(
             f"All {len(splits['train']):,} training examples are {task.class_names[classes.pop()]!r}: give examples of "
@@ -91,6 +92,16 @@ def load_data(task: Task, max_train_samples: int | None) -> LabelledData:
     _tell_shared(data)
     _tell_missing_classes(data, task.class_names)
     return data
+
+
+def _first_examples(train: Dataset, count: int) -> Dataset:
+    """The first ones; of several files each has its share, so that a trial tries all of them."""
+    if FILE not in train.column_names:
+        return train.select(range(min(count, len(train))))
+    files = np.asarray(train[FILE][:])
+    sizes = np.bincount(files)
+    place = np.concatenate([np.arange(size) / size for size in sizes])  # of each example in its file
+    return train.select(np.sort(np.argsort(place, kind="stable")[:count]))
 
 
 def _tell_shared(data: LabelledData) -> None:

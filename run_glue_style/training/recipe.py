@@ -218,7 +218,9 @@ class RunArguments:
         "auto", "Tracker; auto is tensorboard where it is installed."
     )
     max_train_samples: int | None = option(
-        None, "Use only the first examples of the training split, for a trial.", counted(1)
+        None,
+        "Use only the first training examples, for a trial; of several files each gives its share.",
+        counted(1),
     )
     save_example_scores: bool = option(
         False, "Also write example_scores.npz: what the metrics say of each example, for paired tests of two runs."

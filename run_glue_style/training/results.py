@@ -5,9 +5,7 @@ import math
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from functools import reduce
 from gzip import BadGzipFile
-from operator import getitem
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
@@ -110,7 +108,7 @@ def read_metric(results: Mapping[str, Any], metric: str) -> float:
         ValueError: The run has none of this name.
     """
     try:
-        return float(reduce(getitem, metric.split("."), results["metrics"]))
+        return float(flat(results["metrics"])[metric])
     except (KeyError, TypeError) as error:  # no such name, or one that stands for several figures
         run = f"run of {results['setting']}" if results["setting"] else "run"
         raise ValueError(

@@ -35,6 +35,7 @@ from run_glue_style.sample import SAMPLE_FILES
 from run_glue_style.tasks.labelled_examples import load_files
 from run_glue_style.tasks.metrics import ClassificationMetric
 from run_glue_style.tasks.nli import NLI
+from run_glue_style.training.data import load_data
 from run_glue_style.training.folder_lock import locked_folder
 
 pytestmark = pytest.mark.usefixtures("datasets_cache")
@@ -390,13 +391,15 @@ def test_extra_files_add_pairs_to_the_training_split_alone(tmp_path: Path) -> No
     files = write_pair_files(tmp_path, {"train": 30, "validation": 20}, WIDTH)
     extra = tmp_path / "extra.tsv"
     extra.write_text("premise\thypothesis\tlabel\nIt rains.\tThe sun shines.\tcontradiction\n")
-    data = make_task(
+    task = make_task(
         DataArguments(
             train_file=files["train_file"], validation_file=files["validation_file"], extra_train_files=[extra]
         )
-    ).load()
+    )
+    data = task.load()
     assert (len(data["train"]), len(data["validation"])) == (31, 20)
     assert data["train"][-1] == {"premise": "It rains.", "hypothesis": "The sun shines.", "label": 2, "file": 1}
+    assert load_data(task, 3).splits["train"].to_list() == data["train"].select([0, 1, 30]).to_list()
 
 
 def test_balanced_classes_are_those_of_each_file(tmp_path: Path, files: dict[str, Any]) -> None:

@@ -22,6 +22,7 @@ from .differences import Difference, Found, Measured, Numbers, compare, differen
 from .plot import draw_grid
 
 GRID = "grid.yaml"
+_STARTS = {"vectors_sha256": "word vectors", "start_weights": "weights"}  # by the key of a record that has their hash
 
 
 class GridTable:
@@ -128,6 +129,12 @@ class GridTable:
             raise ValueError(
                 f"{self.folder}: the rows {row} and {BASE} were trained on other data, which no option of theirs says: "
                 "make one of them again."
+            )
+        began = next((fact for fact in _STARTS if fact in run.keys() & base.keys() and run[fact] != base[fact]), None)
+        if began is not None and changed <= of_no_data - {"embedding_size"}:
+            raise ValueError(
+                f"{self.folder}: the rows {row} and {BASE} began with other {_STARTS[began]}, which no option of "
+                "theirs says: make one of them again."
             )
         recipes = [asdict(TrainingRecipe()) | one["recipe"] for one in (run, base)]
         differing = {name for name in of_recipe if recipes[0].get(name) != recipes[1].get(name)}

@@ -89,6 +89,7 @@ def test_features_of_pairs_are_senteval_s() -> None:
         ("text,label\na,x\nb,\n", "line 3: there is no label"),
         ("text,label\na,x\n,y\n", "line 3, column 'text': '' is no text"),
         ("text,label\na,1.0\nb,2.5\n", "line 3: the label 2.5 is a number with decimals, but a probe needs classes"),
+        ("text,label\na,x\nb,-\n", "line 3: the label '-' says that there is none: remove this row"),
         ("text,label\na,x\nb,y\n", "class 'x' has 1 examples, and 3-fold cross-validation needs 5"),
     ],
 )

@@ -44,6 +44,7 @@ def test_words_stand_in_for_near_ones() -> None:
     [
         (["missing.txt", "edited.txt"], "There is no file missing.txt"),
         (["short.txt", "edited.txt"], "No sentence has 4 words"),
+        (["short.txt", "short.txt"], "short.txt is an input, and would be replaced: give another output"),
         (["short.txt", "edited.parquet"], "name a .txt file"),
         (["short.txt", "edited.txt", "--near_words", str(MINI)], "no two words stand 3 times in short.txt"),
     ],

@@ -12,6 +12,7 @@ from run_glue_style.distillation.arguments import LossArguments
     ("options", "message"),
     [
         ({"cosine_weight": 0.0, "similarity_weight": 0.0}, "All losses have the weight 0"),
+        ({"matryoshka": [64, 128, 64]}, "--matryoshka names a length twice: leave one out"),
         ({"similarity_weight": 0.0, "matryoshka": [64]}, "--matryoshka is a similarity loss: give --similarity_weight"),
         ({"matryoshka": [0]}, "matryoshka must be lengths of at least 1, got [0]."),
         (

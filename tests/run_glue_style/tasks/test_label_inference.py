@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -72,6 +73,13 @@ def test_named_classes_keep_their_order_and_minus_one_is_no_label() -> None:
     assert labelled == ("train",)
 
 
+def test_rows_of_a_data_set_may_lack_their_label() -> None:
+    tables = {"train": table(["b", None, "a"]), "test": table([None, None])}
+    tables = {split: replace(rows, may_lack_labels=True) for split, rows in tables.items()}
+    labels, labelled = infer_labels(tables, "label")
+    assert (labels.class_names, labelled) == (("a", "b"), ("train",))
+
+
 def test_splits_without_labels_are_left_out() -> None:
     assert infer([0, 1], validation=[1], test=[-1, -1], other=[None, ""])[1] == ("train", "validation")
     assert infer([-1, 1], test=[-1])[1] == ("train", "test")
@@ -106,6 +114,7 @@ def test_classes_and_their_counts_are_logged(caplog: pytest.LogCaptureFixture) -
         ),
         (["a", "b", "N/A"], {}, "row 3: the label 'N/A' says that there is none: remove this row, or say"),
         (["a", "b", "-"], {}, "row 3: the label '-' says that there is none: remove this row, or say"),
+        ([1, 0, -1, 2], {}, "row 3: the label -1 says that there is none: remove this row, or say"),
         (["1", "1.0", "0"], {"has_types": False}, "the labels are 1 and 1.0 and 0: say with --problem_type"),
         (  # as pandas writes whole numbers where one was missing: training decides
             ["1", "0", "2"],

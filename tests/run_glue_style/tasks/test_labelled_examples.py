@@ -247,7 +247,12 @@ def hub_folder(tmp_path: Path) -> Path:
             "label": datasets.ClassLabel(names=["contradiction", "entailment", "neutral"]),
         }
     )
-    labels = {"train": [0, 1, 2, -1], "validation_matched": [1, 2], "validation_mismatched": [0], "test": [-1, -1]}
+    labels: dict[str, list[int | None]] = {
+        "train": [0, 1, 2, -1],
+        "validation_matched": [1, 2, None],
+        "validation_mismatched": [0],
+    }
+    labels |= {"test": [-1, -1], "hidden": [None, None]}
     folder = tmp_path / "hub" / "data"
     folder.mkdir(parents=True)
     for split, numbers in labels.items():
@@ -269,6 +274,7 @@ def test_hub_data_set_keeps_all_splits_and_matches_classes_by_name(hub_folder: P
         "validation_matched": [0, 1],
         "validation_mismatched": [2],
         "test": [],
+        "hidden": [],
     }
     assert splits["train"][0] == {"premise": "train 0", "hypothesis": "n/a", "label": 2}
     assert splits["train"].features["label"].names == list(NLI_CLASS_NAMES)

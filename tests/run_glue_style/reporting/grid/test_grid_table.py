@@ -62,6 +62,15 @@ def test_a_row_that_was_trained_otherwise_than_the_grid_says_is_refused(
         GridTable(table.grid, tmp_path)
 
 
+def test_rows_that_began_with_other_word_vectors_are_refused(table: GridTable, tmp_path: Path) -> None:
+    for row, seed, digest in (("base", 0, "a"), ("base", 1, "a"), ("static", 1, "b")):
+        path = tmp_path / row / f"seed-{seed}.json"
+        record = json.loads(path.read_text("utf-8")) | {"vectors_sha256": digest}
+        path.write_text(json.dumps(record), encoding="utf-8")
+    with pytest.raises(ValueError, match="rows static and base began with other word vectors, which no option of"):
+        GridTable(table.grid, tmp_path)
+
+
 def test_an_error_is_not_a_percentage(tmp_path: Path) -> None:
     for seed, (base, static) in enumerate([(0.51, 0.61), (0.53, 0.65)]):
         for row, error in (("base", base), ("static", static)):
