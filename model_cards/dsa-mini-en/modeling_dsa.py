@@ -791,15 +791,17 @@ class DSAForSequenceClassification(DSAPreTrainedModel):
             (batch, 5), or None where nothing in `pair_features` compares tokens.
 
         Raises:
-            ValueError: There are no tokens, but only word vectors.
+            ValueError: There are no tokens, but only word vectors, or tokens were added without their counts.
         """
-        if self.pair_features is None or self.pair_features.overlap is None:
+        overlap = None if self.pair_features is None else self.pair_features.overlap
+        if overlap is None:
             return None
         if input_ids is None:
             raise ValueError("An overlap in pair_features compares tokens: give input_ids, and not inputs_embeds.")
         masks = sentence_masks(self.config, input_ids, attention_mask, token_type_ids)  # (batch, 2, tokens)
-        words = self.get_input_embeddings().__call__  # no module, which accelerate's hooks would move to a device
-        found: Tensor = self.pair_features.overlap(input_ids, *masks.unbind(1), words, self.config.vocab_size)
+        table = cast(nn.Embedding, self.get_input_embeddings())
+        words = table.__call__  # no module, which accelerate's hooks would move to a device
+        found: Tensor = overlap(input_ids, *masks.unbind(1), words, table.weight.shape[0])
         return found
 
     def sampled_logits(self, outputs: DSAModelOutput, overlap: Tensor | None) -> Tensor:

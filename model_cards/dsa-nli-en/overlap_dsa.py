@@ -69,7 +69,7 @@ class TokenOverlap(nn.Module):
             documents: How many there are [n].
         """
         assert self.idf is not None
-        self.idf.copy_(1 + ((1 + documents) / (1 + frequencies.to(self.idf))).log())
+        self.idf.copy_(1 + ((1 + documents) / (1 + frequencies.float())).log())  # counts are beyond float16
 
     def resize(self, vocab_size: int) -> None:
         """Follow the word table to `vocab_size` rows; a new token is as rare as the rarest."""
@@ -91,7 +91,15 @@ class TokenOverlap(nn.Module):
 
         Returns:
             (batch, 5)
+
+        Raises:
+            ValueError: The word table has rows whose documents were not counted.
         """
+        if self.idf is not None and len(self.idf) != vocab_size:
+            raise ValueError(
+                f"The word table has {vocab_size:,} rows and the overlap counts {len(self.idf):,}: add tokens by the "
+                "classifier's own resize_token_embeddings."
+            )
         batch, texts = input_ids.shape[0], 2 * input_ids.shape[0]
         row = torch.arange(batch, device=input_ids.device)[:, None]
         text = torch.where(first, 2 * row, torch.where(second, 2 * row + 1, texts)).flatten()

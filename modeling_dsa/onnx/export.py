@@ -29,7 +29,7 @@ from modeling_dsa.pooled_dsa import Pooled
 from modeling_dsa.poolings_dsa import POOLINGS
 from modeling_dsa.prediction.logits import ScoreFunction, score_function
 
-from .layers import ONNX_ENCODERS, ONNX_POOLINGS, CrossedTokenOverlap, RectangleWordShortcut
+from .layers import ONNX_ENCODERS, ONNX_POOLINGS, RectangleWordShortcut, SortedTokenOverlap
 from .packing import RectanglePacking, pack_for_onnx
 from .quantization import quantize as quantize_file
 from .session import FILE, INPUTS, METADATA, QUANTIZED_FILE, Arrays, data_file, open_session
@@ -129,7 +129,7 @@ class _Served(nn.Module):
                 base.shortcut = RectangleWordShortcut(base.shortcut)
         features = getattr(self.model, "pair_features", None)
         if features is not None and features.overlap is not None:
-            features.overlap = CrossedTokenOverlap(features.overlap, base.get_input_embeddings().weight)
+            features.overlap = SortedTokenOverlap(features.overlap, base.get_input_embeddings().weight)
         base._normalize = lambda encoded: _normalize(encoded) * config.token_norm
         self.vectors: list[Tensor] = []
         self.attention: list[Tensor] = []
@@ -245,6 +245,9 @@ def _batches(model: DSAPreTrainedModel) -> Iterator[Arrays]:
                     ids[row, middle] = config.sep_token_id
                 if row % 3 < 2:
                     types[row, middle + 1 : start + length] = 1
+                if config.compares_tokens and row % 2 == 0:  # random ids alone share none
+                    shared = min(middle - start, start + length - middle - 1)
+                    ids[row, middle + 1 : middle + 1 + shared] = ids[row, start : start + shared]
         yield dict(zip(INPUTS, (ids, mask, types), strict=True))
     yield {name: np.zeros((2, 3), np.int64) for name in INPUTS}  # not a single token
 

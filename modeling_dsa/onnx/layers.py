@@ -4,7 +4,7 @@ Each takes the place of one of a class in a model that is exported, and reads it
 what lies between.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from typing import Any, cast
 
 import torch
@@ -189,10 +189,9 @@ class RectangleWordShortcut(nn.Module):
         return self.projection((weights @ packing.lay_out(tokens))[:, 0]), weights
 
 
-class CrossedTokenOverlap(nn.Module):
-    """[`TokenOverlap`] in prediction: each token of a pair beside each other one, with nothing to sort or search.
-
-    Memory grows with the square of the batch's width.
+class SortedTokenOverlap(nn.Module):
+    """[`TokenOverlap`] in prediction, without the search for a key, which ONNX lacks: both texts of a pair are sorted
+    together, so that what they share stands side by side.
     """
 
     def __init__(self, overlap: Any, words: Tensor) -> None:
@@ -201,44 +200,59 @@ class CrossedTokenOverlap(nn.Module):
         weights = F.softplus((words.detach() * overlap.score.detach()).sum(1) + overlap.bias.detach())
         self.weights = nn.Parameter(weights if overlap.idf is None else weights * overlap.idf)  # w (vocab_size,)
 
-    def forward(self, input_ids: Tensor, first: Tensor, second: Tensor, *_: Any) -> Tensor:
+    def forward(
+        self, input_ids: Tensor, first: Tensor, second: Tensor, _words: Callable[[Tensor], Tensor], vocab_size: int
+    ) -> Tensor:
         """(batch, tokens) three times -> (batch, 5)"""
-        texts = (first, second)
-        place = torch.arange(input_ids.shape[1])
-        earlier = place < place[:, None]  # (tokens, tokens)
-        before = [torch.where(text[:, None] & earlier, place, -1).amax(2) for text in texts]  # (batch, tokens) each
-        has_two = [text & (last >= 0) for text, last in zip(texts, before, strict=True)]
-        place_before = torch.where(first, before[0], before[1]).clamp(min=0)  # in the same text (batch, tokens)
-        word_before = input_ids.gather(1, place_before)  # (batch, tokens)
-        same = input_ids[:, :, None] == input_ids[:, None]  # (batch, tokens, tokens)
-        same_two = same & (word_before[:, :, None] == word_before[:, None])
-        weights = self.weights[input_ids]  # (batch, tokens)
-        total, common = _sums(weights, same, texts, earlier)
-        square_total, square_common = _sums(weights.square(), same, texts, earlier)
-        counts, common_counts = _sums(torch.ones_like(weights), same_two, has_two, earlier)
-        shares = common / total.clamp(min=1e-6)
-        cosine = square_common[:, :1] / square_total.prod(1, keepdim=True).clamp(min=1e-12).sqrt()
-        return torch.cat([shares, cosine, common_counts / counts.clamp(min=1)], dim=1)
+        batch = input_ids.shape[0]
+        row = torch.arange(batch)[:, None]
+        text = torch.where(first, 2 * row, torch.where(second, 2 * row + 1, 2 * batch)).flatten()  # (tokens,)
+        # Each text's tokens next to each other, in their order; what is no token comes last.
+        count = text.shape[0]
+        order = (text * count + torch.arange(count)).sort().indices
+        text, ids = text.gather(0, order), input_ids.flatten().gather(0, order)  # (tokens,) each
+        weights = self.weights[ids]  # (tokens,)
+        total, common = _sums(text, ids, torch.stack([weights, weights.square()], dim=1), batch, vocab_size)
+        # Neighbours within a text; its last token, whose neighbour is another's, has none, nor has the last of all.
+        inside = torch.where(text == text.roll(-1), text, 2 * batch)  # (tokens,)
+        inside = torch.where(torch.arange(count) < count - 1, inside, 2 * batch)
+        ones = torch.ones_like(weights)[:, None]  # (tokens, 1)
+        counts, common_counts = _sums(inside, ids * vocab_size + ids.roll(-1), ones, batch, vocab_size**2)
+        shares = common[..., 0] / total[..., 0].clamp(min=1e-6)  # (batch, 2)
+        cosine = common[:, :1, 1] / total[..., 1].prod(1, keepdim=True).clamp(min=1e-12).sqrt()  # (batch, 1)
+        return torch.cat([shares, cosine, common_counts[..., 0] / counts[..., 0].clamp(min=1)], dim=1)
 
 
-def _sums(weights: Tensor, same: Tensor, texts: Sequence[Tensor], earlier: Tensor) -> tuple[Tensor, Tensor]:
+def _sums(text: Tensor, key: Tensor, weights: Tensor, batch: int, keys: int) -> tuple[Tensor, Tensor]:
     """Of each text the weights of its distinct keys, and of those that the pair's other text has too.
 
     Args:
-        weights: Of each key. (batch, tokens)
-        same: Which keys are equal. (batch, tokens, tokens)
-        texts: Which keys are the first text's, and the second's. (batch, tokens) each
-        earlier: Which place stands before which. (tokens, tokens)
+        text: Of each key; texts 2 i and 2 i + 1 are a pair, and 2 * batch stands for what is none. (tokens,)
+        key: From 0. (tokens,)
+        weights: Of each key, of one kind or more. (tokens, kinds)
+        batch: How many pairs there are.
+        keys: How many different keys there could be.
 
     Returns:
-        (batch, 2) twice
+        (batch, 2, kinds) twice
     """
-    totals, common = [], []
-    for own, other in (texts, texts[::-1]):
-        distinct = weights * (own & ~(same & own[:, None] & earlier).any(2))  # (batch, tokens)
-        totals.append(distinct.sum(1))
-        common.append((distinct * (same & other[:, None]).any(2)).sum(1))
-    return torch.stack(totals, dim=1), torch.stack(common, dim=1)
+    found, order = (((text // 2) * keys + key) * 2 + text % 2).sort()  # by pair, then key, then text
+    of_pair = found // 2  # (tokens,)
+    start = torch.ones_like(found[:1])
+    group = torch.cat([start, (of_pair[1:] != of_pair[:-1]).long()]).cumsum(0) - 1  # a pair's key (tokens,)
+    distinct = torch.cat([start, (found[1:] != found[:-1]).long()]).bool()
+    place = 2 * group + found % 2  # of a text's key (tokens,)
+    has = torch.zeros_like(found).repeat(2).scatter_add(0, place, torch.ones_like(place))
+    is_shared = distinct & (has.gather(0, 2 * group + 1 - found % 2) > 0)
+    kinds = weights.shape[1]
+    weights = weights.gather(0, order[:, None].expand(-1, kinds))
+    text = text.gather(0, order)[:, None].expand(-1, kinds)
+    sums = [
+        weights.new_zeros(2 * batch + 1, kinds).scatter_add(0, text, weights * marks[:, None])[: 2 * batch]
+        for marks in (distinct, is_shared)
+    ]
+    total, common = (found.view(batch, 2, kinds) for found in sums)
+    return total, common
 
 
 # A class that is not here is exported as it is.

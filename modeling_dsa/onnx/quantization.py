@@ -37,6 +37,8 @@ class _RandomSentences(CalibrationDataReader):  # type: ignore[misc]  # has no t
             types = np.zeros_like(ids)
             if config.sentences_per_example == 2:
                 types[:, tokens:] = 1
+                if config.compares_tokens:  # random ids alone share none
+                    ids[::2, tokens : tokens + tokens // 2] = ids[::2, : tokens // 2]
             batches.append(dict(zip(INPUTS, (ids, np.ones_like(ids), types), strict=True)))
         self.batches = iter(batches)
 

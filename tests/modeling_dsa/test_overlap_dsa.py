@@ -1,5 +1,7 @@
 """modeling_dsa.overlap_dsa: against sets of tokens, and blind to padding and to the other pairs of a batch."""
 
+import math
+
 import pytest
 import reference
 import torch
@@ -71,6 +73,21 @@ def test_tokens_of_few_documents_weigh_more_as_in_scikit_learn() -> None:
     assert model.pair_features.overlap.idf[5:8].tolist() == pytest.approx(words.idf_.tolist())
     ids, mask = pad_rows([join_pair([5, 6, 7], [7])])
     assert float(overlap_of(model, ids, mask)[0, 0]) == pytest.approx(words.idf_[2] / words.idf_.sum())
+
+
+def test_counts_are_exact_in_half_precision() -> None:
+    model = DSAForNLI(small_config(**CHANGES | {"pair_features": ["idf_overlap"]})).half()
+    model.pair_features.overlap.count_documents(torch.full([model.config.vocab_size], 70_000), 90_000)
+    assert model.pair_features.overlap.idf.unique().tolist() == pytest.approx([1 + math.log(90_001 / 70_001)], rel=1e-3)
+
+
+def test_tokens_added_without_their_counts_are_refused() -> None:
+    model = DSAForNLI(small_config(**CHANGES | {"pair_features": ["idf_overlap"]})).eval()
+    rows = model.config.vocab_size + 3
+    model.base_model.resize_token_embeddings(rows)
+    ids, mask = pad_rows([join_pair([5, 6, 7], [rows - 1])])
+    with pytest.raises(ValueError, match=f"has {rows} rows and the overlap counts {rows - 3}: add tokens by the class"):
+        model(ids, mask)
 
 
 def test_word_vectors_without_tokens_are_refused() -> None:

@@ -6,7 +6,7 @@ import json
 import shutil
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -30,7 +30,7 @@ from modeling_dsa import DSAConfig, DSAForNLI, DSAForSequenceClassification, DSA
 from modeling_dsa.cli.main import main
 from modeling_dsa.encoders_dsa import ENCODERS, NoEncoder
 from modeling_dsa.onnx import quantization
-from modeling_dsa.onnx.export import _check_close, export_onnx
+from modeling_dsa.onnx.export import _batches, _check_close, export_onnx
 from modeling_dsa.onnx.layers import ONNX_ENCODERS
 from modeling_dsa.onnx.weights import weights_hash
 from modeling_dsa.packing_dsa import Packing
@@ -61,7 +61,7 @@ SYSTEMS: dict[str, dict[str, Any]] = {
 }
 PAIR_OUTPUTS = ["logits", "pooler_output", "second_pooler_output", "attention"]
 ROWS = [
-    ([5, 6, 7, 8, 9], [10, 11]),
+    ([5, 6, 7, 8, 9], [10, 6, 7]),
     ([12], [13]),
     ([], [21, 22]),
     ([23, 5, 5], []),
@@ -135,6 +135,13 @@ def assert_equal(file: Path, model: DSAPreTrainedModel, names: list[str]) -> Non
         assert list(found) == names
         for name, value in found.items():
             np.testing.assert_allclose(value, wanted[name], rtol=1e-4, atol=1e-5, err_msg=name)
+
+
+def test_what_a_file_is_checked_with_shares_tokens() -> None:
+    model = model_of(pair_features=["overlap"])
+    batches = [{name: torch.from_numpy(value) for name, value in batch.items()} for batch in _batches(model)]
+    shared = torch.cat([cast(Tensor, model.token_overlap(**batch)) for batch in batches])  # (pairs, 5)
+    assert ((shared > 0).sum(0) > 5).all()
 
 
 def test_a_file_is_equal_to_the_model(exported: Saved) -> None:
