@@ -28,7 +28,7 @@ class _Distinct(NamedTuple):
 
     def sums(self, marks: Tensor, weights: Tensor, texts: int) -> Tensor:
         """Of each text the sum of the weights (keys,) of what is marked (keys,). (texts,)"""
-        return weights.new_zeros(texts + 1).index_add(0, self.text, weights * marks)[:texts]
+        return weights.new_zeros(texts + 1).scatter_add(0, self.text, weights * marks)[:texts]
 
 
 class TokenOverlap(nn.Module):
@@ -103,19 +103,21 @@ class TokenOverlap(nn.Module):
         batch, texts = input_ids.shape[0], 2 * input_ids.shape[0]
         row = torch.arange(batch, device=input_ids.device)[:, None]
         text = torch.where(first, 2 * row, torch.where(second, 2 * row + 1, texts)).flatten()
-        text, order = text.sort(stable=True)  # what is no token comes last
-        ids = input_ids.flatten()[order].long()  # (batch * tokens,), whose pairs are beyond 32 bits
+        # Each text's tokens next to each other, in their order; what is no token comes last.
+        place = torch.arange(text.shape[0], device=text.device)
+        order = (text * text.shape[0] + place).sort().indices
+        text, ids = text[order], input_ids.flatten()[order].long()  # (batch * tokens,), whose pairs are beyond 32 bits
         if not torch.compiler.is_compiling():
             count = int((text < texts).sum())
-            text, ids = text[:count], ids[:count]
+            text, ids, place = text[:count], ids[:count], place[:count]
         tokens = _distinct(text, ids, vocab_size)
         weights = self._weights(tokens.key, words)  # (keys,)
         squares = weights * weights
         total, common = (tokens.sums(marks, weights, texts) for marks in (tokens.first, tokens.shared))
         square_total, square_common = (tokens.sums(marks, squares, texts) for marks in (tokens.first, tokens.shared))
-        # Neighbours within a text; its last token, whose neighbour is another's, has none.
-        inside = torch.where(text[1:] == text[:-1], text[1:], texts)
-        neighbours = _distinct(inside, ids[:-1] * vocab_size + ids[1:], vocab_size**2)
+        # Neighbours within a text; its last token, whose neighbour is another's, has none, nor has the last of all.
+        is_inside = (text == text.roll(-1)) & (place < text.shape[0] - 1)
+        neighbours = _distinct(torch.where(is_inside, text, texts), ids * vocab_size + ids.roll(-1), vocab_size**2)
         ones = torch.ones_like(neighbours.key, dtype=weights.dtype)
         counts, common_counts = (neighbours.sums(marks, ones, texts) for marks in (neighbours.first, neighbours.shared))
         norms = (square_total[0::2] * square_total[1::2]).clamp(min=1e-12).sqrt()  # (batch,)
@@ -149,11 +151,15 @@ def _distinct(text: Tensor, key: Tensor, keys: int) -> _Distinct:
         key: From 0. (keys,)
         keys: How many different ones there could be.
     """
-    found = (text * keys + key).sort().values  # (keys,)
-    first = torch.ones_like(found, dtype=torch.bool)
-    first[1:] = found[1:] != found[:-1]
-    text = found.div(keys, rounding_mode="floor")
-    other = found + torch.where(text % 2 == 0, keys, -keys)
-    place = torch.searchsorted(found, other).clamp(max=found.shape[0] - 1)
-    shared = first & (found[place] == other)
-    return _Distinct(first, shared, text, found % keys)
+    found = ((text // 2 * keys + key) * 2 + text % 2).sort().values  # by pair, then key, then text (keys,)
+    of_pair, side = found // 2, found % 2
+    first = _changes(found)
+    group = _changes(of_pair).long().cumsum(0) - 1  # of the keys that are equal in a pair
+    has = found.new_zeros(2 * found.shape[0]).scatter_add(0, 2 * group + side, torch.ones_like(found))
+    shared = first & (has[2 * group + 1 - side] > 0)
+    return _Distinct(first, shared, of_pair // keys * 2 + side, of_pair % keys)
+
+
+def _changes(values: Tensor) -> Tensor:
+    """Where a value is another than the one before it. (keys,) -> (keys,)"""
+    return torch.cat([torch.ones_like(values[:1], dtype=torch.bool), values[1:] != values[:-1]])

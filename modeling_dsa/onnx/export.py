@@ -29,7 +29,7 @@ from modeling_dsa.pooled_dsa import Pooled
 from modeling_dsa.poolings_dsa import POOLINGS
 from modeling_dsa.prediction.logits import ScoreFunction, score_function
 
-from .layers import ONNX_ENCODERS, ONNX_POOLINGS, RectangleWordShortcut, SortedTokenOverlap
+from .layers import ONNX_ENCODERS, ONNX_POOLINGS, LookedUpTokenOverlap, RectangleWordShortcut
 from .packing import RectanglePacking, pack_for_onnx
 from .quantization import quantize as quantize_file
 from .session import FILE, INPUTS, METADATA, QUANTIZED_FILE, Arrays, data_file, open_session
@@ -129,7 +129,7 @@ class _Served(nn.Module):
                 base.shortcut = RectangleWordShortcut(base.shortcut)
         features = getattr(self.model, "pair_features", None)
         if features is not None and features.overlap is not None:
-            features.overlap = SortedTokenOverlap(features.overlap, base.get_input_embeddings().weight)
+            features.overlap = LookedUpTokenOverlap(features.overlap, base.get_input_embeddings())
         base._normalize = lambda encoded: _normalize(encoded) * config.token_norm
         self.vectors: list[Tensor] = []
         self.attention: list[Tensor] = []

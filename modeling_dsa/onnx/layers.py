@@ -12,6 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from modeling_dsa.encoders_dsa import BiLSTM, DenseCNN, KimCNN, ResidualBiLSTM
+from modeling_dsa.overlap_dsa import TokenOverlap
 from modeling_dsa.packing_dsa import Packing
 from modeling_dsa.pooled_dsa import Pooled
 from modeling_dsa.poolings_dsa import DynamicSelfAttention
@@ -189,70 +190,18 @@ class RectangleWordShortcut(nn.Module):
         return self.projection((weights @ packing.lay_out(tokens))[:, 0]), weights
 
 
-class SortedTokenOverlap(nn.Module):
-    """[`TokenOverlap`] in prediction, without the search for a key, which ONNX lacks: both texts of a pair are sorted
-    together, so that what they share stands side by side.
-    """
+class LookedUpTokenOverlap(TokenOverlap):
+    """[`TokenOverlap`] in prediction, with the weight of each row of the word table at hand."""
 
-    def __init__(self, overlap: Any, words: Tensor) -> None:
-        """Of a model with this word table, (vocab_size, d_0)."""
-        super().__init__()
-        weights = F.softplus((words.detach() * overlap.score.detach()).sum(1) + overlap.bias.detach())
-        self.weights = nn.Parameter(weights if overlap.idf is None else weights * overlap.idf)  # w (vocab_size,)
+    def __init__(self, overlap: Any, words: nn.Embedding) -> None:
+        """Of a model with this word table."""
+        super().__init__(words.embedding_dim)
+        with torch.no_grad():
+            weights = overlap._weigh(torch.arange(words.num_embeddings), words)
+        self.table = nn.Parameter(weights)  # w (vocab_size,)
 
-    def forward(
-        self, input_ids: Tensor, first: Tensor, second: Tensor, _words: Callable[[Tensor], Tensor], vocab_size: int
-    ) -> Tensor:
-        """(batch, tokens) three times -> (batch, 5)"""
-        batch = input_ids.shape[0]
-        row = torch.arange(batch)[:, None]
-        text = torch.where(first, 2 * row, torch.where(second, 2 * row + 1, 2 * batch)).flatten()  # (tokens,)
-        # Each text's tokens next to each other, in their order; what is no token comes last.
-        count = text.shape[0]
-        order = (text * count + torch.arange(count)).sort().indices
-        text, ids = text.gather(0, order), input_ids.flatten().gather(0, order)  # (tokens,) each
-        weights = self.weights[ids]  # (tokens,)
-        total, common = _sums(text, ids, torch.stack([weights, weights.square()], dim=1), batch, vocab_size)
-        # Neighbours within a text; its last token, whose neighbour is another's, has none, nor has the last of all.
-        inside = torch.where(text == text.roll(-1), text, 2 * batch)  # (tokens,)
-        inside = torch.where(torch.arange(count) < count - 1, inside, 2 * batch)
-        ones = torch.ones_like(weights)[:, None]  # (tokens, 1)
-        counts, common_counts = _sums(inside, ids * vocab_size + ids.roll(-1), ones, batch, vocab_size**2)
-        shares = common[..., 0] / total[..., 0].clamp(min=1e-6)  # (batch, 2)
-        cosine = common[:, :1, 1] / total[..., 1].prod(1, keepdim=True).clamp(min=1e-12).sqrt()  # (batch, 1)
-        return torch.cat([shares, cosine, common_counts[..., 0] / counts[..., 0].clamp(min=1)], dim=1)
-
-
-def _sums(text: Tensor, key: Tensor, weights: Tensor, batch: int, keys: int) -> tuple[Tensor, Tensor]:
-    """Of each text the weights of its distinct keys, and of those that the pair's other text has too.
-
-    Args:
-        text: Of each key; texts 2 i and 2 i + 1 are a pair, and 2 * batch stands for what is none. (tokens,)
-        key: From 0. (tokens,)
-        weights: Of each key, of one kind or more. (tokens, kinds)
-        batch: How many pairs there are.
-        keys: How many different keys there could be.
-
-    Returns:
-        (batch, 2, kinds) twice
-    """
-    found, order = (((text // 2) * keys + key) * 2 + text % 2).sort()  # by pair, then key, then text
-    of_pair = found // 2  # (tokens,)
-    start = torch.ones_like(found[:1])
-    group = torch.cat([start, (of_pair[1:] != of_pair[:-1]).long()]).cumsum(0) - 1  # a pair's key (tokens,)
-    distinct = torch.cat([start, (found[1:] != found[:-1]).long()]).bool()
-    place = 2 * group + found % 2  # of a text's key (tokens,)
-    has = torch.zeros_like(found).repeat(2).scatter_add(0, place, torch.ones_like(place))
-    is_shared = distinct & (has.gather(0, 2 * group + 1 - found % 2) > 0)
-    kinds = weights.shape[1]
-    weights = weights.gather(0, order[:, None].expand(-1, kinds))
-    text = text.gather(0, order)[:, None].expand(-1, kinds)
-    sums = [
-        weights.new_zeros(2 * batch + 1, kinds).scatter_add(0, text, weights * marks[:, None])[: 2 * batch]
-        for marks in (distinct, is_shared)
-    ]
-    total, common = (found.view(batch, 2, kinds) for found in sums)
-    return total, common
+    def _weigh(self, ids: Tensor, _words: Callable[[Tensor], Tensor]) -> Tensor:
+        return self.table[ids]
 
 
 # A class that is not here is exported as it is.

@@ -87,14 +87,12 @@ def _read(table: Table, column: str) -> LabelColumn:
     found = LabelColumn()
     for location, row in table.read([column]):
         label = plain_label(row[column], location)
-        if label is None and table.may_lack_labels:
-            continue
-        if label is None:
-            found.missing += 1
-            found.first_missing = found.first_missing or location
-        else:
+        if label is not None:
             found.counts[label] += 1
             found.first.setdefault(label, location)
+        elif not table.may_lack_labels:
+            found.missing += 1
+            found.first_missing = found.first_missing or location
     return found
 
 
