@@ -6,9 +6,12 @@ from typing import NamedTuple
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from transformers.utils import logging
 
 from .compatibility_dsa import init
 from .pooled_dsa import at_least_float32
+
+logger = logging.get_logger(__name__)
 
 
 class _Distinct(NamedTuple):
@@ -53,6 +56,7 @@ class TokenOverlap(nn.Module):
         self.bias = nn.Parameter(torch.zeros(1))  # c
         self.idf: Tensor | None
         self.register_buffer("idf", None if vocab_size is None else torch.ones(vocab_size))
+        self._was_trained = False
 
     def init_own_weights(self) -> None:
         """At first all tokens weigh the same."""
@@ -100,6 +104,7 @@ class TokenOverlap(nn.Module):
                 f"The word table has {vocab_size:,} rows and the overlap counts {len(self.idf):,}: add tokens by the "
                 "classifier's own resize_token_embeddings."
             )
+        self._hint_at_counts()
         batch, texts = input_ids.shape[0], 2 * input_ids.shape[0]
         row = torch.arange(batch, device=input_ids.device)[:, None]
         text = torch.where(first, 2 * row, torch.where(second, 2 * row + 1, texts)).flatten()
@@ -129,6 +134,17 @@ class TokenOverlap(nn.Module):
             ],
             dim=1,
         )
+
+    def _hint_at_counts(self) -> None:
+        """Say in the first step of a training that nothing was counted, where the config asks for it."""
+        if self.idf is None or self._was_trained or not self.training or torch.compiler.is_compiling():
+            return
+        self._was_trained = True  # once: a GPU is waited for
+        if not self.idf.is_meta and bool((self.idf == 1).all()):
+            logger.warning(
+                "pair_features name idf_overlap, and no documents were counted, so that all tokens weigh the same: "
+                "call model.pair_features.overlap.count_documents before the training, or name overlap."
+            )
 
     def _weights(self, ids: Tensor, words: Callable[[Tensor], Tensor]) -> Tensor:
         """What tokens weigh, in float32 or more. (keys,) -> (keys,)"""

@@ -105,6 +105,7 @@ class FaithfulnessReport:
             f"## Does its attention explain its decisions?\n\n{self.verdict}\n\n{self.as_markdown()}\n\n"
             f"Percentage points, with 95 % bootstrap intervals, of {self.examples:,} examples of "
             f"`{self.data['name']}`. Comprehensiveness and sufficiency as in ERASER, the mean over the first 1, 5, 10, "
-            "20 and 50 % of the words of each text; the areas are those under the curves.\n\n"
+            "20 and 50 % of the words of each text; the areas are those under the curves. Gradients are of what words "
+            "bring to the texts' vectors alone.\n\n"
             f"![Probability of the class while words are deleted and put in]({PICTURE})",
         )

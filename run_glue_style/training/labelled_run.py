@@ -104,6 +104,7 @@ def _prepare(
     if overlap is not None and overlap.idf is not None and is_fresh:
         frequencies, documents = examples.splits["train"].document_frequencies(model.config.vocab_size)
         overlap.count_documents(torch.from_numpy(frequencies), documents)
+        logger.info(f"Tokens that both texts of a pair have count by their rareness in {documents:,} training texts.")
     logger.info(truncation_sentence(examples, model.config.max_sentence_tokens))
     counts = ", ".join(f"{len(split):,} {name}" for name, split in data.splits.items())
     return PreparedRun(

@@ -75,6 +75,20 @@ def test_tokens_of_few_documents_weigh_more_as_in_scikit_learn() -> None:
     assert float(overlap_of(model, ids, mask)[0, 0]) == pytest.approx(words.idf_[2] / words.idf_.sum())
 
 
+def test_a_training_without_counts_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
+    model = DSAForNLI(small_config(**CHANGES | {"pair_features": ["idf_overlap"]}))
+    ids, mask = pad_rows([join_pair([5, 6, 7], [7])])
+    for _ in range(2):
+        model.train()(ids, mask)
+    assert [message.split(":")[0] for message in caplog.messages] == [
+        "pair_features name idf_overlap, and no documents were counted, so that all tokens weigh the same"
+    ]
+    counted = DSAForNLI(model.config).train()
+    counted.pair_features.overlap.count_documents(torch.arange(model.config.vocab_size), 90)
+    counted(ids, mask)
+    assert len(caplog.messages) == 1
+
+
 def test_counts_are_exact_in_half_precision() -> None:
     model = DSAForNLI(small_config(**CHANGES | {"pair_features": ["idf_overlap"]})).half()
     model.pair_features.overlap.count_documents(torch.full([model.config.vocab_size], 70_000), 90_000)
