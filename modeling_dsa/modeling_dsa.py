@@ -2,6 +2,8 @@
 
 import itertools
 import math
+import stat
+from contextlib import suppress
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -11,7 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from transformers import PreTrainedModel
-from transformers.utils import SAFE_WEIGHTS_INDEX_NAME, SAFE_WEIGHTS_NAME, logging
+from transformers.utils import CONFIG_NAME, SAFE_WEIGHTS_INDEX_NAME, SAFE_WEIGHTS_NAME, logging
 from transformers.utils.generic import ModelOutput, can_return_tuple
 
 from .classifier_dsa import ClassifierLayer, FoldedClassifierLayer, HighwayLayer
@@ -258,6 +260,7 @@ class DSAPreTrainedModel(PreTrainedModel):
             write_repository_files(Path(save_directory))
             if kwargs.get("variant") is None:
                 _remove_other_form(Path(save_directory))
+            _let_others_read(Path(save_directory))
             if push_to_hub:
                 self.push_to_hub(repo_id, **to_push, max_shard_size=kwargs.get("max_shard_size", "50GB"))
 
@@ -580,6 +583,14 @@ def _sum_by_example(values: Tensor | None, packing: Packing) -> Tensor | None:
     """Sum a figure of sentences over those of each example. (U,) -> (batch,)"""
     by_example = _by_example(values, packing)
     return None if by_example is None else by_example.sum(1)
+
+
+def _let_others_read(folder: Path) -> None:
+    """Give weights the config's mode: safetensors 0.8 writes files that their owner alone may read (its issue 782)."""
+    mode = stat.S_IMODE((folder / CONFIG_NAME).stat().st_mode)
+    for weights in folder.glob("model*.safetensors"):
+        with suppress(PermissionError):  # of a file of another user, or where files have no mode
+            weights.chmod(mode)
 
 
 def _remove_other_form(folder: Path) -> None:

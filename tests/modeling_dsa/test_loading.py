@@ -370,6 +370,8 @@ def test_shards_make_a_complete_folder(kind: type[nn.Module], tmp_path: Path) ->
     assert len(shards) > 1
     index = json.loads((tmp_path / "model.safetensors.index.json").read_text("utf-8"))
     assert set(index["weight_map"].values()) == shards
+    modes = {(tmp_path / name).stat().st_mode for name in shards}
+    assert modes == {(tmp_path / "config.json").stat().st_mode}  # who may read the config may load the model
     assert index["weight_map"].keys() == model.state_dict().keys()
     (tmp_path / "more").mkdir()
     write_repository_files(tmp_path / "more")
