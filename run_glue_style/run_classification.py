@@ -67,6 +67,11 @@ class DataArguments(DatasetArguments):
         """Refuse values that mean nothing."""
         check_bounds(self)
 
+    @property
+    def held_out(self) -> list[str]:
+        """The split that is held out, if one is."""
+        return [] if self.validation_split is None else ["validation"]
+
     def check_splits(self, files: Mapping[str, Path]) -> None:
         """As in `DatasetArguments`, but a validation split can be held out."""
         if self.validation_split is not None:
@@ -130,6 +135,7 @@ def make_task(arguments: DataArguments) -> Task:
         example=example_texts(tables["train"], [column for (column,) in form.texts.values()]),
         metrics=(ClassificationMetric(form.labels.class_names) if form.labels.class_names else RegressionMetric(),),
         metric_for_best_model="accuracy" if form.labels.class_names else "spearman",
+        splits=(*labelled, *arguments.held_out),
     )
 
 
@@ -166,6 +172,7 @@ def _glue_task(arguments: DataArguments, name: TaskName) -> Task:
         example=glue.example,
         metrics=glue.metrics,
         metric_for_best_model=glue.metric_for_best_model,
+        splits=(*files, *arguments.held_out) if source is None else None,
     )
 
 

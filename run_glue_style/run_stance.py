@@ -98,6 +98,7 @@ def make_task(arguments: DataArguments) -> Task:
         metrics=(ClassificationMetric(CLASS_NAMES), FNCScore(CLASS_NAMES)),
         group_column="body",
         class_points=class_points(CLASS_NAMES) if arguments.learn_points else None,
+        splits=("train", "validation", "test"),
     )
 
 
