@@ -20,7 +20,7 @@ from datasets import DatasetDict
 from modeling_dsa import DSAForSequenceClassification
 from modeling_dsa.files.columns import check_text_columns, example_texts, find_columns
 from modeling_dsa.files.tables import Table, file_table
-from modeling_dsa.options_dsa import option
+from modeling_dsa.options_dsa import check_bounds, option
 from run_glue_style.reporting.reporters import REPORTERS
 from run_glue_style.tasks.arguments import DatasetArguments
 from run_glue_style.tasks.glue import DATASET, GLUE, TaskName
@@ -36,7 +36,7 @@ from run_glue_style.tasks.labelled_examples import (
 )
 from run_glue_style.tasks.metrics import ClassificationMetric, RegressionMetric
 from run_glue_style.tasks.task import Task
-from run_glue_style.tasks.validation_split import check_size, hold_out, is_validation
+from run_glue_style.tasks.validation_split import SIZE, hold_out, is_validation
 from run_glue_style.training.entry import read_task, run_script
 
 logger = logging.getLogger(__name__)
@@ -60,12 +60,21 @@ class DataArguments(DatasetArguments):
         None,
         "Share or number of the training examples that is held out for validation, each class by its "
         "share; the same examples whatever the seed.",
+        SIZE,
     )
+
+    def __post_init__(self) -> None:
+        """Refuse values that mean nothing."""
+        check_bounds(self)
+
+    @property
+    def held_out(self) -> list[str]:
+        """The split that is held out, if one is."""
+        return [] if self.validation_split is None else ["validation"]
 
     def check_splits(self, files: Mapping[str, Path]) -> None:
         """As in `DatasetArguments`, but a validation split can be held out."""
         if self.validation_split is not None:
-            check_size(self.validation_split)
             if "validation" in files:
                 raise ValueError("Give either --validation_file or --validation_split, and not both.")
         elif "validation" not in files:
@@ -85,8 +94,7 @@ def make_task(arguments: DataArguments) -> Task:
         FileNotFoundError: There is no such file or data set.
         ValueError: Options contradict each other or the data, or it is not clear what the labels are.
     """
-    columns = arguments.text_column
-    check_text_columns(columns or ())  # before anything is read
+    check_text_columns(arguments.text_column or ())  # before anything is read
     if arguments.task_name is not None:
         return _glue_task(arguments, arguments.task_name)
     files, name = arguments.files, arguments.dataset_name
@@ -127,6 +135,7 @@ def make_task(arguments: DataArguments) -> Task:
         example=example_texts(tables["train"], [column for (column,) in form.texts.values()]),
         metrics=(ClassificationMetric(form.labels.class_names) if form.labels.class_names else RegressionMetric(),),
         metric_for_best_model="accuracy" if form.labels.class_names else "spearman",
+        splits=(*labelled, *arguments.held_out),
     )
 
 
@@ -163,6 +172,7 @@ def _glue_task(arguments: DataArguments, name: TaskName) -> Task:
         example=glue.example,
         metrics=glue.metrics,
         metric_for_best_model=glue.metric_for_best_model,
+        splits=(*files, *arguments.held_out) if source is None else None,
     )
 
 

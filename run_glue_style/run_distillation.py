@@ -78,7 +78,8 @@ def read(argv: Sequence[str] | None = None) -> ReadRun:
         refuse_unread_of_recipe(config, recipe, given, has_classifier=False)
         check_recipe(config, recipe, run)
         options = {"teacher": asdict(teacher), "losses": asdict(losses), **shared_identity(model, recipe, run)}
-        return CheckedRun({"config": config.to_dict(), **options}, ["loss", *metric_names(teacher)])
+        metrics = ["loss", *metric_names(teacher)]
+        return CheckedRun({"config": config.to_dict(), **options}, metrics, ["train", "validation"])
 
     def train() -> None:
         check()

@@ -77,6 +77,7 @@ def make_task(arguments: DataArguments) -> Task:
         example=NLI_PAIRS[0],
         fingerprint=NLI.fingerprint,
         metrics=(ClassificationMetric(NLI_CLASS_NAMES),),
+        splits=None if name is not None else (files or SAMPLE_FILES).keys(),
     )
 
 

@@ -66,6 +66,7 @@ def make_task(arguments: DataArguments) -> Task:
         fingerprint=SST[classes].fingerprint,
         metrics=(ClassificationMetric(CLASS_NAMES[classes]),),
         check_setting=partial(check_setting, classes=classes),
+        splits=None if name is not None else files.keys(),
     )
 
 

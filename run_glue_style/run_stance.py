@@ -14,7 +14,7 @@ if not __package__:  # started by its path: Python searches this folder, and not
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 
 from modeling_dsa import DSAForSequenceClassification
-from modeling_dsa.options_dsa import option
+from modeling_dsa.options_dsa import Bound, check_bounds, option
 from run_glue_style.reporting.reporters import REPORTERS
 from run_glue_style.tasks.fnc_score import FNCScore, class_points
 from run_glue_style.tasks.metrics import ClassificationMetric
@@ -24,7 +24,6 @@ from run_glue_style.tasks.stance import (
     STANCE_PAIRS,
     StanceFiles,
     ValidationBy,
-    check_share,
     load_stances,
 )
 from run_glue_style.tasks.task import Task
@@ -54,6 +53,7 @@ class DataArguments:
     validation_share: float = option(
         0.1,
         "Share of the training pairs or bodies that is held out to choose the best weights; of topics the nearest 1/n.",
+        Bound(lambda share: 0 < share <= 0.5, "be greater than 0 and at most 0.5"),
     )
     validation_by: ValidationBy = option(
         "topics",
@@ -67,14 +67,17 @@ class DataArguments:
         "quarter as frequent, so that a pair in doubt is called related.",
     )
 
+    def __post_init__(self) -> None:
+        """Refuse values that mean nothing."""
+        check_bounds(self)
+
 
 def make_task(arguments: DataArguments) -> Task:
     """The task for these options.
 
     Raises:
-        ValueError: There is neither a folder nor a file for one of the four, or the share is out of range.
+        ValueError: There is neither a folder nor a file for one of the four.
     """
-    check_share(arguments.validation_share)
     paths = {}
     for file, name in ORIGINAL_NAMES.items():
         path: Path | None = getattr(arguments, file)
@@ -95,6 +98,7 @@ def make_task(arguments: DataArguments) -> Task:
         metrics=(ClassificationMetric(CLASS_NAMES), FNCScore(CLASS_NAMES)),
         group_column="body",
         class_points=class_points(CLASS_NAMES) if arguments.learn_points else None,
+        splits=("train", "validation", "test"),
     )
 
 

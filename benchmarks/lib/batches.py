@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from modeling_dsa import DSAConfig, DSAForNLI
-from modeling_dsa.packing_dsa import pack, split_pairs
+from modeling_dsa.packing_dsa import pack, sentence_masks
 from modeling_dsa.text.tokenization import WordTokenizer, build_tokenizer, count_words
 
 from .measuring import loss_of
@@ -70,14 +70,14 @@ def make_batches(pairs: Pairs, size: int, config: DSAConfig, tokenizer: WordToke
         packed = dict(tokenizer(*sides, padding=True, return_tensors="pt"))
         first, second = (tokenizer(side, padding=True, return_tensors="pt") for side in sides)
         ids, mask, types = packed["input_ids"], packed["attention_mask"], packed["token_type_ids"]
-        is_token, is_second = split_pairs(ids, mask, types, tokenizer.pad_token_id, tokenizer.sep_token_id)
-        _, packing = pack(ids, is_token, is_second, deduplicate=True)
+        masks = sentence_masks(config, ids, mask, types)
+        _, packing = pack(ids, masks, deduplicate=True)
         batches.append(
             Batch(
                 packed=packed,
                 padded=((first["input_ids"], first["attention_mask"]), (second["input_ids"], second["attention_mask"])),
                 labels=torch.tensor(part["label"]),
-                tokens=int(is_token.sum()),
+                tokens=int(masks.sum()),
                 padded_tokens=first["input_ids"].numel() + second["input_ids"].numel(),
                 operations=count_operations(packing.lengths, config),
                 training_operations=count_training_operations(packing.lengths, config),

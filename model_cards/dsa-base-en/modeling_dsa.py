@@ -23,7 +23,7 @@ from .encoders_dsa import ENCODERS, DenseCNN
 from .folding_dsa import FoldedDenseCNN
 from .layers_dsa import dropout
 from .loading_dsa import refuse_missing_weights, refuse_nonfinite_weights, refuse_oversized_config
-from .packing_dsa import Packing, pack, sentence_masks, split_examples
+from .packing_dsa import Packing, pack, sentence_masks
 from .pair_features_dsa import PairFeatures
 from .pooled_dsa import Pooled
 from .poolings_dsa import POOLINGS, DynamicSelfAttention
@@ -478,18 +478,11 @@ class DSAModel(DSAPreTrainedModel):
             embeds = cast(Tensor, inputs_embeds)
             ids = embeds.new_full(embeds.shape[:2], math.nan)
         _check_shapes(ids, inputs_embeds, self.config.embedding_size, attention_mask, token_type_ids)
-        is_token, is_second = split_examples(self.config, ids, attention_mask, token_type_ids)
-        left_out = None
+        masks = sentence_masks(self.config, ids, attention_mask, token_type_ids)  # (batch, 1 or 2, tokens)
         if self.training and self.config.token_dropout and input_ids is not None:
             left_out = (torch.rand(self.config.vocab_size, device=ids.device) < self.config.token_dropout)[input_ids]
-        return pack(
-            input_ids,
-            is_token,
-            is_second,
-            deduplicate=self.config.deduplicate_sentences,
-            max_sentence_tokens=self.config.max_sentence_tokens,
-            left_out=left_out,
-        )
+            masks = masks & ~left_out[:, None]
+        return pack(input_ids, masks, self.config.deduplicate_sentences)
 
     def _can_look_up(self, inputs_embeds: Tensor | None, output_hidden_states: bool) -> bool:
         """Whether the folded tables give all that is asked for: they have neither hidden states nor gradients."""

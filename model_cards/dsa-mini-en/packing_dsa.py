@@ -241,82 +241,58 @@ class Packing:
         return total.view(heads, self.lengths.shape[0], values.shape[-1])
 
 
-def split_pairs(
-    input_ids: Tensor,
-    attention_mask: Tensor | None,
-    token_type_ids: Tensor | None,
-    pad_token_id: int | None,
-    sep_token_id: int | None,
-) -> tuple[Tensor, Tensor]:
-    """Find the real tokens of a batch and those that belong to the second sentence of their example.
+def whole_sentences(
+    config: DSAConfigFields, input_ids: Tensor, attention_mask: Tensor | None, token_type_ids: Tensor | None
+) -> Tensor:
+    """Which tokens each sentence of an example has, whether a model reads all of them or not.
 
-    An example's second sentence is what `token_type_ids` marks with 1 or, where it has no such mark, what follows its
-    first separator. Separators and padding belong to no sentence.
+    A pair's second sentence is what `token_type_ids` marks with 1 or, where it has no such mark, what follows its first
+    separator. Separators and padding belong to no sentence.
 
-    Returns:
-        `is_token` (B, tokens) and `is_second` (B, tokens), both bool.
+    (B, tokens) each -> (B, 1 or 2, tokens), bool
     """
     if attention_mask is not None:
         is_token = attention_mask.bool()
-    elif pad_token_id is not None:
-        is_token = input_ids != pad_token_id
+    elif config.pad_token_id is not None:
+        is_token = input_ids != config.pad_token_id
     else:
         is_token = torch.ones_like(input_ids, dtype=torch.bool)
     is_second = torch.zeros_like(is_token)
-    if sep_token_id is not None:
-        is_separator = (input_ids == sep_token_id) & is_token
+    if config.sep_token_id is not None:
+        is_separator = (input_ids == config.sep_token_id) & is_token
         is_second = is_separator.cumsum(1) > 0
         is_token = is_token & ~is_separator
+    if config.sentences_per_example == 1:
+        return is_token[:, None]
     if token_type_ids is not None:
         marked = (token_type_ids > 0) & is_token
         is_second = marked | (is_second & ~marked.any(1, keepdim=True))  # onnxruntime has no `where` of booleans
-    return is_token, is_second
-
-
-def split_examples(
-    config: DSAConfigFields, input_ids: Tensor, attention_mask: Tensor | None, token_type_ids: Tensor | None
-) -> tuple[Tensor, Tensor | None]:
-    """`split_pairs` with the special tokens of a model, and only where its examples are pairs.
-
-    Returns:
-        `is_token` (B, tokens) and `is_second` (B, tokens), or None where an example is one sentence; both bool.
-    """
-    is_token, is_second = split_pairs(
-        input_ids, attention_mask, token_type_ids, config.pad_token_id, config.sep_token_id
-    )
-    return is_token, is_second if config.sentences_per_example == 2 else None
+    return torch.stack([is_token & ~is_second, is_token & is_second], dim=1)
 
 
 def sentence_masks(
     config: DSAConfigFields, input_ids: Tensor, attention_mask: Tensor | None, token_type_ids: Tensor | None
 ) -> Tensor:
-    """Which tokens each sentence of an example has, of those that a model reads without token dropout.
+    """Which tokens of each sentence of an example a model reads, without token dropout.
 
     (B, tokens) each -> (B, 1 or 2, tokens), bool
     """
-    is_token, is_second = split_examples(config, input_ids, attention_mask, token_type_ids)
-    return _masks(is_token, is_second, config.max_sentence_tokens)
+    masks = whole_sentences(config, input_ids, attention_mask, token_type_ids)
+    limit = config.max_sentence_tokens
+    if limit is None or (not torch.compiler.is_compiling() and limit >= masks.shape[2]):
+        return masks
+    return masks & (masks.cumsum(2) <= limit)
 
 
-def pack(
-    input_ids: Tensor | None,
-    is_token: Tensor,
-    is_second: Tensor | None,
-    deduplicate: bool,
-    max_sentence_tokens: int | None = None,
-    left_out: Tensor | None = None,
-) -> tuple[Tensor, Packing]:
-    """Pack the real tokens of a batch.
+def pack(input_ids: Tensor | None, masks: Tensor, deduplicate: bool) -> tuple[Tensor, Packing]:
+    """Pack the tokens of a batch that are read, sentence by sentence, in which they keep their order.
 
     A GPU is waited for where a shape depends on the tokens: once, and twice more where copies are looked for.
 
     Args:
         input_ids: Token ids, (B, tokens); needed only to find equal sentences.
-        is_token: Real tokens, (B, tokens).
-        is_second: Tokens of an example's second sentence, (B, tokens), or None where an example is one sentence.
+        masks: Which tokens are read of each sentence of an example, (B, 1 or 2, tokens).
         deduplicate: Keep the first of several equal sentences only.
-        max_sentence_tokens: Leave out what stands behind so many tokens of a sentence.
-        left_out: Then leave out these tokens too, (B, tokens).
 
     Returns:
         The index in the flattened batch of each packed token, (N,), and the [`Packing`].
@@ -325,15 +301,17 @@ def pack(
         ValueError: The model is traced.
     """
     if torch.compiler.is_compiling():
-        return _pack_static_shapes(is_token, is_second, max_sentence_tokens, left_out)
+        return _pack_static_shapes(masks)
     if torch.jit.is_tracing():  # type: ignore[attr-defined]  # which torch documents, but does not export
         raise ValueError(
             "torch.jit.trace would keep the lengths of its example's sentences for all others: use torch.compile, "
             "torch.export, or torch.onnx.export with dynamo=True."
         )
-    batch, width = is_token.shape
-    per_example = 1 if is_second is None else 2
-    indices, sentence, lengths = _read_tokens(is_token, is_second, max_sentence_tokens, left_out)
+    batch, per_example, width = masks.shape
+    sentence, column = masks.flatten(0, 1).nonzero().unbind(1)  # (tokens,)
+    sentence = sentence.contiguous()
+    indices = sentence.div(per_example, rounding_mode="floor") * width + column  # in the flattened batch
+    lengths = masks.sum(2).flatten()  # (B * per_example,)
     starts = lengths.cumsum(0) - lengths
     position = torch.arange(sentence.shape[0], device=sentence.device) - starts.index_select(0, sentence)
 
@@ -362,49 +340,17 @@ def pack(
     return packed_indices, packing
 
 
-def _read_tokens(
-    is_token: Tensor, is_second: Tensor | None, max_sentence_tokens: int | None, left_out: Tensor | None
-) -> tuple[Tensor, Tensor, Tensor]:
-    """The tokens that are read, sentence by sentence, in which they keep their order.
-
-    Returns:
-        Of each token the index in the flattened batch and the number of its sentence, (tokens,) both, and how many each
-        sentence has, (B * sentences,).
-    """
-    width = is_token.shape[1]
-    limit = max_sentence_tokens if max_sentence_tokens is not None and max_sentence_tokens < width else None
-    belongs = _masks(is_token, is_second, limit)  # (B, sentences, tokens)
-    if left_out is not None:
-        belongs = belongs & ~left_out[:, None]
-    sentence, column = belongs.flatten(0, 1).nonzero().unbind(1)
-    example = sentence if is_second is None else sentence.div(2, rounding_mode="floor")
-    return example * width + column, sentence.contiguous(), belongs.sum(2).flatten()
-
-
-def _masks(is_token: Tensor, is_second: Tensor | None, max_sentence_tokens: int | None) -> Tensor:
-    """Which tokens are read of each sentence of an example. (B, tokens) each -> (B, 1 or 2, tokens)"""
-    parts = [is_token] if is_second is None else [is_token & ~is_second, is_token & is_second]
-    belongs = torch.stack(parts, dim=1)  # (B, 1 or 2, tokens)
-    return belongs if max_sentence_tokens is None else belongs & (belongs.cumsum(2) <= max_sentence_tokens)
-
-
-def _pack_static_shapes(
-    is_token: Tensor, is_second: Tensor | None, max_sentence_tokens: int | None, left_out: Tensor | None
-) -> tuple[Tensor, Packing]:
+def _pack_static_shapes(masks: Tensor) -> tuple[Tensor, Packing]:
     """`pack` with shapes that depend on the batch's shape alone. (B * tokens,) and the [`Packing`]"""
-    batch, width = is_token.shape
-    belongs = _masks(is_token, is_second, max_sentence_tokens)  # (B, sentences, tokens)
-    sentences = belongs.shape[1]
-    if left_out is not None:
-        belongs = belongs & ~left_out[:, None]
-    rest = ~belongs.any(1)  # (B, tokens)
-    lengths = torch.cat([belongs.sum(2).flatten(), rest.sum()[None]])  # (U,)
+    batch, sentences, width = masks.shape
+    rest = ~masks.any(1)  # (B, tokens)
+    lengths = torch.cat([masks.sum(2).flatten(), rest.sum()[None]])  # (U,)
     offsets = lengths.cumsum(0) - lengths
-    segments = torch.arange(batch * sentences, device=is_token.device).view(batch, sentences)
-    segment = torch.where(rest, batch * sentences, (belongs * segments[:, :, None]).sum(1)).flatten()  # (B * tokens,)
-    position = torch.where(rest, rest.flatten().cumsum(0).view_as(rest), (belongs.cumsum(2) * belongs).sum(1)) - 1
+    segments = torch.arange(batch * sentences, device=masks.device).view(batch, sentences)
+    segment = torch.where(rest, batch * sentences, (masks * segments[:, :, None]).sum(1)).flatten()  # (B * tokens,)
+    position = torch.where(rest, rest.flatten().cumsum(0).view_as(rest), (masks.cumsum(2) * masks).sum(1)) - 1
     packed_index = offsets[segment] + position.flatten()  # (B * tokens,)
-    number = torch.arange(batch * width, device=is_token.device)
+    number = torch.arange(batch * width, device=masks.device)
     indices = torch.zeros_like(number).scatter(0, packed_index, number)  # of each packed token
     if torch.onnx.is_in_onnx_export():  # ONNX has shapes that depend on the tokens: the rest is left out
         count = offsets[-1].clamp(min=1).item()  # of the rest, one where there are no tokens

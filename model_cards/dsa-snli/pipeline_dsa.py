@@ -17,6 +17,7 @@ from .batching_dsa import (
     check_token_ids,
     encode_sentences,
     replace_surrogates,
+    unit_vectors,
 )
 from .vectors_dsa import batch_vectors
 
@@ -110,6 +111,6 @@ class SentenceEmbeddingPipeline(Pipeline):
         """The vector of one text, (m * d_o,)."""
         vector = model_outputs["vectors"][0].float()
         if normalize:
-            vector = vector / vector.norm().clamp_min(1e-12)
+            vector = torch.from_numpy(unit_vectors(vector.numpy()))
         numbers: list[float] = vector.tolist()
         return vector if return_tensors else numbers

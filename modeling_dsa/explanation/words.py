@@ -13,7 +13,7 @@ from transformers import PreTrainedConfig, PreTrainedTokenizerBase
 
 from modeling_dsa.batching_dsa import replace_surrogates
 from modeling_dsa.config_fields_dsa import DSAConfigFields
-from modeling_dsa.packing_dsa import sentence_masks, split_examples
+from modeling_dsa.packing_dsa import sentence_masks, whole_sentences
 from modeling_dsa.text.word_rules import word_spans
 
 
@@ -109,6 +109,5 @@ def _joins(character: str) -> bool:
 
 def _read_tokens(config: DSAConfigFields, inputs: dict[str, Tensor]) -> tuple[list[bool], list[bool]]:
     """Which tokens of a text the model reads, and which it would read of a text of any length, (tokens,) both."""
-    is_token, _ = split_examples(config, **inputs)  # (1, tokens)
-    is_read = sentence_masks(config, **inputs).any(1)  # (1, tokens)
-    return is_read[0].tolist(), is_token[0].tolist()
+    read, whole = sentence_masks(config, **inputs), whole_sentences(config, **inputs)  # (1, 1 or 2, tokens)
+    return read[0].any(0).tolist(), whole[0].any(0).tolist()

@@ -79,9 +79,12 @@ def _check(grid: Grid, rows: Sequence[Row], runs: Sequence[PlannedRun], given: S
             raise ValueError(f"{location}: {error}") from error
         for metric, line in grid.metrics.items():
             split, _, name = metric.partition(".")
-            if not (is_validation(split) or split.startswith("test")):
+            is_there = checked.splits is None or split in checked.splits
+            if not (is_there and (is_validation(split) or split.startswith("test"))):
+                evaluated = [name for name in checked.splits or ("validation", "test") if name != "train"]
                 raise ValueError(
-                    f"{grid.path}, line {line}: '{split}' is no split that is evaluated: those are validation and test."
+                    f"{grid.path}, line {line}: '{split}' is no split that is evaluated: there is "
+                    f"{' and '.join(evaluated)}."
                 )
             if name not in checked.metrics:
                 raise ValueError(

@@ -28,31 +28,25 @@ class Labels(Protocol):
 
 
 @dataclass(frozen=True)
-class KnownClasses:
-    """Classes that a task fixes: a label is a name in any case, its index, or `-` or -1 for no label."""
-
+class _Classes:
     class_names: tuple[str, ...]
 
     @property
     def feature(self) -> Any:
         """A `ClassLabel`."""
         return ClassLabel(names=list(self.class_names))
+
+
+class KnownClasses(_Classes):
+    """Classes that a task fixes: a label is a name in any case, its index, or `-` or -1 for no label."""
 
     def read(self, value: object, location: str) -> int | None:
         """As in `Labels`."""
         return class_index(value, self.class_names, location)
 
 
-@dataclass(frozen=True)
-class FoundClasses:
+class FoundClasses(_Classes):
     """Classes that were found in the data: a label is a name, letter by letter; -1 is no label where no class is."""
-
-    class_names: tuple[str, ...]
-
-    @property
-    def feature(self) -> Any:
-        """A `ClassLabel`."""
-        return ClassLabel(names=list(self.class_names))
 
     def read(self, value: object, location: str) -> int | None:
         """As in `Labels`."""

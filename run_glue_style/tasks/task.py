@@ -1,6 +1,6 @@
 """What a training script must know about its data."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,6 +37,7 @@ class Task:
             in one batch, where the model encodes it once.
         check_setting: Raises a ValueError for the name of a setting that is another task's.
         class_points: What an example of each class is worth, for a model that shall learn to score points.
+        splits: Names of the splits that `load` gives, where they are known before; None where only the data tell.
     """
 
     name: str
@@ -54,6 +55,7 @@ class Task:
     group_column: str | None = None
     check_setting: Callable[[str], None] = accept_any_setting
     class_points: tuple[float, ...] | None = None
+    splits: Collection[str] | None = None
 
     @property
     def is_regression(self) -> bool:

@@ -5,22 +5,18 @@ import math
 import numpy as np
 from datasets import ClassLabel, Dataset
 
+from modeling_dsa.options_dsa import Bound
+
 
 def is_validation(split: str) -> bool:
     """Whether a split of this name is for validation, as MNLI has two of."""
     return split.startswith(("validation", "dev"))
 
 
-def check_size(size: float) -> None:
-    """Refuse a size that cannot be held out, before anything is read.
-
-    Raises:
-        ValueError: It is neither a share between 0 and 1 nor a whole number.
-    """
-    if not (0 < size < 1 or (size >= 1 and float(size).is_integer())):
-        raise ValueError(
-            f"validation_split must be a share between 0 and 1 or a whole number of examples, got {size:g}"
-        )
+SIZE = Bound(
+    lambda size: 0 < size < 1 or (size >= 1 and float(size).is_integer()),
+    "be a share between 0 and 1 or a whole number of examples",
+)
 
 
 def hold_out(examples: Dataset, size: float) -> tuple[Dataset, Dataset]:
@@ -36,9 +32,8 @@ def hold_out(examples: Dataset, size: float) -> tuple[Dataset, Dataset]:
         The examples for training and those for validation, both in their order.
 
     Raises:
-        ValueError: The size is out of range, or training would keep too few examples.
+        ValueError: Training would keep too few examples.
     """
-    check_size(size)
     labels = np.asarray(examples["label"][:])
     count = math.ceil(round(size * len(labels), 9)) if size < 1 else int(size)  # 0.07 * 100 is a little above 7
     drawn = np.random.default_rng(0).permutation(len(labels))  # not the run's seed: runs share their validation split
@@ -51,9 +46,10 @@ def hold_out(examples: Dataset, size: float) -> tuple[Dataset, Dataset]:
         shares[members] = np.arange(1, len(members) + 1) / len(members)
     candidates = drawn[np.argsort(shares[drawn], kind="stable")]
     if count > np.count_nonzero(shares < 1):
+        who = "each class" if is_class else "the model"
         raise ValueError(
-            f"validation_split {size:g} would hold out {count:,} of {len(labels):,} examples, and each class needs one "
-            "for training: give a smaller one, or more examples"
+            f"validation_split {size:g} would hold out {count:,} of {len(labels):,} examples, and {who} needs one for "
+            "training: give a smaller one, or more examples"
         )
     held_out = np.zeros(len(labels), bool)
     held_out[candidates[:count]] = True

@@ -57,10 +57,12 @@ class CheckedRun:
     Attributes:
         identity: All that it says of the run but its seed and where and how it runs.
         metrics: Names of the single numbers among the metrics of a split, such as "per_class.neutral.f1".
+        splits: Names of the splits; None where only the data tell.
     """
 
     identity: Mapping[str, Any]
     metrics: Collection[str]
+    splits: Collection[str] | None
 
 
 @dataclass(frozen=True)
@@ -110,7 +112,7 @@ def read_task(
         check_recipe(config, recipe, run)
         identity = {"config": config.to_dict(), "data": asdict(data), **shared_identity(model, recipe, run)}
         numbers = [name for name, value in flat(metrics_of_some_labels(task)).items() if isinstance(value, int | float)]
-        return CheckedRun(identity, ["loss", *numbers])
+        return CheckedRun(identity, ["loss", *numbers], task.splits)
 
     def train() -> None:
         check()

@@ -80,9 +80,9 @@ def test_mistakes_are_told() -> None:
 
 
 def test_unit_vectors_have_the_length_1_or_0() -> None:
-    found = unit_vectors(np.array([[3.0, 4.0], [0.0, 0.0], [0.0, -1e-6]], np.float32))
+    found = unit_vectors(np.array([[3.0, 4.0], [0.0, 0.0], [0.0, -1e-6], [3e30, 4e30], [3e-30, 4e-30]], np.float32))
     assert found.dtype == np.float32
-    np.testing.assert_allclose(found, [[0.6, 0.8], [0.0, 0.0], [0.0, -1.0]], rtol=1e-6)
+    np.testing.assert_allclose(found, [[0.6, 0.8], [0.0, 0.0], [0.0, -1.0], [0.6, 0.8], [0.6, 0.8]], rtol=1e-6)
 
 
 def test_softmax_gives_probabilities_of_any_scores() -> None:

@@ -12,11 +12,12 @@ from small_models import EXAMPLE_PAIRS, PAD, SEP, SYSTEM_CASES, join_pair, packi
 from torch import Tensor
 
 from modeling_dsa import DSAForNLI, packing_dsa
-from modeling_dsa.packing_dsa import Packing, pack, sentence_masks, split_examples, split_pairs
+from modeling_dsa.packing_dsa import Packing, pack, sentence_masks, whole_sentences
 
 # Few different tokens, so that equal sentences are common.
 SENTENCE = st.lists(st.integers(3, 5), max_size=4)
 PAIRS = st.lists(st.tuples(SENTENCE, SENTENCE), min_size=1, max_size=5)
+OF_PAIRS = small_config(sentences_per_example=2)
 LENGTHS = st.lists(st.integers(0, 4), min_size=1, max_size=6)
 
 
@@ -43,19 +44,20 @@ def split(tensor: Tensor, lengths: list[int]) -> list[Tensor]:
         ([5, SEP, 6, 7], None, [0, 0, 0, 1], [1, 0, 1, 1], [0, 0, 0, 1]),  # the marks are stronger than the separator
     ],
 )
-def test_split_pairs(
+def test_pairs_are_split_by_types_or_separators(
     ids: list[int], mask: list[int] | None, types: list[int] | None, tokens: list[int], second: list[int]
 ) -> None:
     given_mask, given_types = (None if value is None else torch.tensor([value]) for value in (mask, types))
-    is_token, is_second = split_pairs(torch.tensor([ids]), given_mask, given_types, PAD, SEP)
-    assert is_token[0].tolist() == [bool(token) for token in tokens]
-    assert (is_second & is_token)[0].tolist() == [bool(token) for token in second]
+    ((of_first, of_second),) = whole_sentences(OF_PAIRS, torch.tensor([ids]), given_mask, given_types)
+    assert (of_first | of_second).tolist() == [bool(token) for token in tokens]
+    assert of_second.tolist() == [bool(token) for token in second]
 
 
-def test_split_pairs_without_special_ids_takes_everything() -> None:
-    is_token, is_second = split_pairs(torch.tensor([[PAD, SEP, 7]]), None, None, None, None)
-    assert is_token.all()
-    assert not is_second.any()
+def test_without_special_ids_all_tokens_are_the_first_sentence() -> None:
+    config = small_config(sentences_per_example=2, pad_token_id=None, sep_token_id=None)
+    ((of_first, of_second),) = whole_sentences(config, torch.tensor([[PAD, SEP, 7]]), None, None)
+    assert of_first.all()
+    assert not of_second.any()
 
 
 @pytest.mark.parametrize(
@@ -74,7 +76,7 @@ def test_a_config_says_which_tokens_a_sentence_has(
     ids = torch.tensor([[5, 6, 7, SEP, 8, 9, PAD]])
     masks = sentence_masks(config, ids, None, None)
     assert torch.equal(masks, torch.tensor(expected).bool())
-    indices, packing = pack(ids, *split_examples(config, ids, None, None), False, limit)
+    indices, packing = pack(ids, masks, deduplicate=False)
     assert indices.tolist() == masks.any(1).flatten().nonzero().flatten().tolist()
     assert packing.lengths.tolist() == masks.sum(2).flatten().tolist()
 
@@ -86,8 +88,8 @@ def test_pack_finds_each_sentence_once(
 ) -> None:
     lefts = data.draw(st.lists(st.integers(0, 3), min_size=len(pairs), max_size=len(pairs)))
     ids, mask = pad_rows([join_pair(*pair) for pair in pairs], lefts, data.draw(st.integers(0, 3)))
-    is_token, is_second = split_pairs(ids, mask, None, PAD, SEP)
-    indices, packing = pack(ids, is_token, is_second, deduplicate)
+    masks = sentence_masks(OF_PAIRS, ids, mask, None)
+    indices, packing = pack(ids, masks, deduplicate)
 
     sentences = [sentence for pair in pairs for sentence in pair]
     expected: list[list[int]] = []
@@ -102,7 +104,7 @@ def test_pack_finds_each_sentence_once(
     assert [expected[number] for number in packing.sentence_of_example.flatten().tolist()] == sentences
     assert packing.sentence_of_example.shape == (len(pairs), 2)
     # Laid out as in the batch, the tokens of all copies are the tokens of the batch.
-    assert torch.equal(packing.unpack_tokens(packed[:, None])[..., 0], ids * is_token)
+    assert torch.equal(packing.unpack_tokens(packed[:, None])[..., 0], ids * masks.any(1))
     numbers = torch.arange(len(expected), dtype=torch.float64)[:, None]
     assert torch.equal(packing.unpack_sentences(numbers)[..., 0].long(), packing.sentence_of_example)
 
@@ -110,7 +112,7 @@ def test_pack_finds_each_sentence_once(
 def test_words_keep_their_order_where_two_sentences_are_interleaved() -> None:
     ids = torch.tensor([[3, 4, 5, 6, 7, 8]])
     second = torch.tensor([[0, 1, 0, 1, 1, 0]]).bool()
-    indices, packing = pack(ids, torch.ones_like(second), second, deduplicate=True)
+    indices, packing = pack(ids, torch.stack([~second, second], dim=1), deduplicate=True)
     assert ids.flatten()[indices].tolist() == [3, 5, 8, 4, 6, 7]
     assert packing.lengths.tolist() == [3, 3]
 
@@ -126,16 +128,16 @@ def test_sentences_cut_to_a_number_of_tokens_are_packed_like_shorter_sentences(
             tokens = [iter(sentence) for sentence in pair]
             rows.append([next(tokens[mark]) for mark in marks])
         ids, mask = pad_rows(rows)
-        is_second = pad_rows(types)[0].bool()
-        is_token = mask.bool()
+        given_types = pad_rows(types)[0]
     else:
         ids, mask = pad_rows([join_pair(*pair) for pair in pairs], data.draw(st.integers(0, 2)))
-        is_token, is_second = split_pairs(ids, mask, None, PAD, SEP)
-    indices, packing = pack(ids, is_token, is_second, deduplicate, limit)
+        given_types = None
+    config = small_config(sentences_per_example=2, max_sentence_tokens=limit)
+    indices, packing = pack(ids, sentence_masks(config, ids, mask, given_types), deduplicate)
 
     short = [(first[:limit], second[:limit]) for first, second in pairs]
     short_ids, short_mask = pad_rows([join_pair(*pair) for pair in short])
-    short_indices, expected = pack(short_ids, *split_pairs(short_ids, short_mask, None, PAD, SEP), deduplicate)
+    short_indices, expected = pack(short_ids, sentence_masks(config, short_ids, short_mask, None), deduplicate)
     assert torch.equal(ids.flatten()[indices], short_ids.flatten()[short_indices])
     for name in ("lengths", "offsets", "sentence_of_token", "sentence_of_example", "segment_of_token", "packed_index"):
         assert torch.equal(getattr(packing, name), getattr(expected, name)), name
@@ -159,7 +161,7 @@ def test_pack_keeps_sentences_of_one_hash_apart() -> None:
     sums = packing_dsa._hash_tokens(ids, torch.arange(2).expand(5, 2)).sum(1)
     assert sums[0] == sums[1] != sums[2]
 
-    indices, packing = pack(ids, torch.ones_like(ids).bool(), None, deduplicate=True)
+    indices, packing = pack(ids, torch.ones_like(ids).bool()[:, None], deduplicate=True)
     sentences = ids.flatten()[indices].view(-1, 2)[packing.sentence_of_example.flatten()]
     assert torch.equal(sentences, ids)
     assert packing.sentence_of_example[0] == packing.sentence_of_example[4]
@@ -168,7 +170,7 @@ def test_pack_keeps_sentences_of_one_hash_apart() -> None:
 def test_sentences_that_differ_in_order_or_length_are_different() -> None:
     rows = [[5, 6, 7], [7, 6, 5], [5, 6], [6, 5, 7], [5, 6, 7, 7], [], [5, 6, 7]]
     ids, mask = pad_rows(rows)
-    _, packing = pack(ids, mask.bool(), None, deduplicate=True)
+    _, packing = pack(ids, mask.bool()[:, None], deduplicate=True)
     assert packing.sentence_of_example.flatten().tolist() == [0, 1, 2, 3, 4, 5, 0]
 
 
@@ -183,8 +185,8 @@ def test_splitting_by_class_tells_copies_in_rows_of_different_classes_apart(
 ) -> None:
     classes = data.draw(st.lists(st.integers(0, 2), min_size=len(pairs), max_size=len(pairs)))
     ids, mask = pad_rows([join_pair(*pair) for pair in pairs], data.draw(st.integers(0, 2)))
-    is_token, is_second = split_pairs(ids, mask, None, PAD, SEP)
-    indices, packing = pack(ids, is_token, is_second, deduplicate)
+    masks = sentence_masks(OF_PAIRS, ids, mask, None)
+    indices, packing = pack(ids, masks, deduplicate)
     sentence_classes, sentences, tokens, finer = packing.split_by_class(torch.tensor(classes), max(classes) + 1)
 
     of_row = [(tuple(sentence), number) for pair, number in zip(pairs, classes, strict=True) for sentence in pair]
@@ -201,7 +203,7 @@ def test_splitting_by_class_tells_copies_in_rows_of_different_classes_apart(
     assert finer.offsets.tolist() == [sum(map(len, texts[:number])) for number in range(len(texts))]
     assert torch.equal(packing.sentence_of_token[tokens], sentences[finer.sentence_of_token])
     # What is computed on the finer packing still is laid out as in the batch.
-    assert torch.equal(finer.unpack_tokens(packed[:, None])[..., 0], ids * is_token)
+    assert torch.equal(finer.unpack_tokens(packed[:, None])[..., 0], ids * masks.any(1))
 
 
 def pack_rectangles(packing: Packing) -> list[list[int]]:
@@ -289,7 +291,7 @@ def test_a_batch_of_no_tokens_is_packed() -> None:
 def test_a_batch_of_no_columns_is_packed(deduplicate: bool) -> None:
     """What a tokenizer makes of empty texts."""
     nothing = torch.zeros(2, 0, dtype=torch.long)
-    indices, packing = pack(nothing, nothing.bool(), nothing.bool(), deduplicate)
+    indices, packing = pack(nothing, sentence_masks(OF_PAIRS, nothing, None, None), deduplicate)
     assert indices.shape == (0,)
     assert packing.sentence_of_example.shape == (2, 2)
     assert packing.unpack_tokens(torch.zeros(0, 5)).shape == (2, 0, 5)

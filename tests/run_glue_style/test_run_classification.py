@@ -288,6 +288,12 @@ def test_glue_keeps_the_two_validation_splits_of_mnli_apart(tmp_path: Path) -> N
         make_task(DataArguments(task_name="mnli", text_column=["premise"]))
 
 
+@pytest.mark.parametrize("size", [0, -1, 1.5, float("nan"), float("inf")])
+def test_size_out_of_range_is_refused(size: float) -> None:
+    with pytest.raises(ValueError, match="validation_split must be a share between 0 and 1 or a whole number of exa"):
+        DataArguments(validation_split=size)
+
+
 ENCODER = Path(__file__).resolve().parents[2] / "model_cards" / "dsa-mini-en"
 SAVED = {**dict.fromkeys([*SMALL_SIZES, "vectors"]), "model_name_or_path": ENCODER}
 GOOD = "text,label\na b,x\nb c,y\na,x\nb,y\n"
@@ -298,7 +304,6 @@ GOOD = "text,label\na b,x\nb c,y\na,x\nb,y\n"
     [
         (GOOD, {"train_file": None}, "Say what the data are: --train_file, --dataset_name, or --task_name"),
         (GOOD, {"validation_split": None}, "give --validation_file, or --validation_split 0.1"),
-        (GOOD, {"validation_split": 1.5}, "validation_split must be a share between 0 and 1 or a whole number of exa"),
         (GOOD, {"validation_split": 3}, "validation_split 3 would hold out 3 of 4 examples, and each class"),
         (GOOD, {"validation_file": "train.csv"}, "Give either --validation_file or --validation_split, and not both"),
         (GOOD, {"text_column": ["a", "b", "c"]}, "--text_column takes one column, or the two different ones"),

@@ -221,11 +221,16 @@ def test_run_that_was_interrupted_inside_a_grouped_epoch_ends_in_the_same_weight
     assert same_tensors(*(load_file(folder / "model.safetensors") for folder in (finished[0], tmp_path)))
 
 
+@pytest.mark.parametrize("share", [0.0, 0.51, -1.0, float("nan")])
+def test_share_out_of_range_is_refused(share: float) -> None:
+    with pytest.raises(ValueError, match=r"validation_share must be greater than 0 and at most 0\.5, got"):
+        DataArguments(validation_share=share)
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
         ({"data_dir": None}, "Give --train_stances, or --data_dir with the competition's four files"),
-        ({"validation_share": 0}, r"validation_share must be greater than 0 and at most 0\.5, got 0\.0"),
         ({"validation_share": 0.01}, r"are of 10 topics, but holding out a share of 0\.01 by whole topics takes 100"),
         ({"metric_for_best_model": "f1"}, "no metric 'f1'.*accuracy, macro_f1, fnc_score, fnc_relative"),
     ],

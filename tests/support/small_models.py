@@ -142,4 +142,4 @@ def join_pair(first: Sequence[int], second: Sequence[int]) -> list[int]:
 def packing_of(lengths: Sequence[int]) -> Packing:
     """The packing of sentences with these lengths, all different."""
     mask = torch.arange(max(lengths) + 1) < torch.tensor(lengths)[:, None]
-    return pack(None, mask, None, deduplicate=False)[1]
+    return pack(None, mask[:, None], deduplicate=False)[1]

@@ -9,7 +9,7 @@ from lib.snli_like_pairs import HYPOTHESES_BY_TOKENS, PREMISES_BY_TOKENS, Epoch,
 from torch.nn.utils.rnn import pad_sequence
 
 from modeling_dsa import DSAConfig
-from modeling_dsa.packing_dsa import pack, split_pairs
+from modeling_dsa.packing_dsa import pack, sentence_masks
 from modeling_dsa.text.tokenization import build_tokenizer
 
 
@@ -48,7 +48,7 @@ def test_synthetic_pairs_are_like_those_of_snli() -> None:
 
 @pytest.mark.parametrize(("count", "batches"), [(500, 16), (481, 15)])
 def test_batches_made_on_the_device_are_the_padded_pairs(count: int, batches: int) -> None:
-    config = DSAConfig(vocab_size=300)
+    config = DSAConfig(vocab_size=300, sentences_per_example=2)
     assert config.pad_token_id is not None
     pad = partial(pad_sequence, batch_first=True)
     pairs = make_pairs(count, config)
@@ -76,10 +76,10 @@ def test_batches_made_on_the_device_are_the_padded_pairs(count: int, batches: in
             torch.testing.assert_close(kept, expected[name])
             assert name == "labels" or not value[:, longest:].any()
         input_ids, mask, types = (batch[name] for name in ("input_ids", "attention_mask", "token_type_ids"))
-        is_token, is_second = split_pairs(input_ids, mask, types, config.pad_token_id, config.sep_token_id)
-        tokens += int(is_token.sum())
-        premises = pack(input_ids, is_token & ~is_second, None, deduplicate=True)[1].lengths
-        hypotheses = pack(input_ids, is_second, None, deduplicate=False)[1].lengths
+        masks = sentence_masks(config, input_ids, mask, types)  # (batch, 2, tokens)
+        tokens += int(masks.sum())
+        premises = pack(input_ids, masks[:, :1], deduplicate=True)[1].lengths
+        hypotheses = pack(input_ids, masks[:, 1:], deduplicate=False)[1].lengths
         operations += count_training_operations(torch.cat([premises, hypotheses]), config)
     assert epoch.tokens == tokens
     assert epoch.training_operations == pytest.approx(operations, rel=1e-3)  # premises of a few tokens may be equal

@@ -1,8 +1,9 @@
 import numpy as np
 import pytest
 from lib.stance_pairs import QUICK, WAYS, Size, StancePairs, body_lengths, synthetic_pairs
+from small_models import small_config
 
-from modeling_dsa.packing_dsa import pack, split_pairs
+from modeling_dsa.packing_dsa import pack, sentence_masks
 from run_glue_style.training.training_batches import PaddingCollator
 
 
@@ -28,17 +29,14 @@ def pairs() -> StancePairs:
 @pytest.mark.parametrize("limit", [None, 9])
 def test_the_tokens_of_an_epoch_are_those_that_the_model_packs(pairs: StancePairs, limit: int | None) -> None:
     epoch = pairs.epoch(0, batch_size=64, sample=3, limit=limit)
+    config = small_config(sentences_per_example=2, max_sentence_tokens=limit)
 
     def packed(way: str) -> int:
         tokens = 0
         for batch in epoch[way].measured:
             padded = PaddingCollator(0)(epoch[way].examples.__getitems__(batch.tolist()))
-            is_token, is_second = split_pairs(
-                padded["input_ids"], padded["attention_mask"], padded["token_type_ids"], 0, 2
-            )
-            indices, _ = pack(
-                padded["input_ids"], is_token, is_second, deduplicate=way != "every pair", max_sentence_tokens=limit
-            )
+            masks = sentence_masks(config, padded["input_ids"], padded["attention_mask"], padded["token_type_ids"])
+            indices, _ = pack(padded["input_ids"], masks, deduplicate=way != "every pair")
             tokens += len(indices)
         return tokens
 

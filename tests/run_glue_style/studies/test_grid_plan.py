@@ -74,6 +74,12 @@ def test_one_seed_of_every_row_comes_before_the_next(tmp_path: Path) -> None:
         ("test.macro_f1", "test.per_class.neutral", "", "line 10: there is no metric 'per_class.neutral'. Did you"),
         ("test.macro_f1", "test.macro_f", "", "line 10: there is no metric 'macro_f'. Did you mean 'macro_f1'?"),
         ("{pooling: static}", "{help: static}", "", "line 7: the row 'static': it asks for help, and trains nothing."),
+        (
+            "",
+            "",
+            "--train_file a --validation_file b --vectors c",
+            "line 10: 'test' is no split that is evaluated: there is validation.",
+        ),
         ("", "", "--pooling mean", "Leave out --pooling: "),
         ("", "", "--dataset_name a --train_file b", "Give either --dataset_name or files, and not both."),
     ],

@@ -159,12 +159,6 @@ def test_reading_again_takes_the_cache_until_a_file_changes(folder: Path, cache:
     assert "organs" in load(folder)["test"][0]["body"]
 
 
-@pytest.mark.parametrize("share", [0.51, -1, float("nan")])
-def test_share_out_of_range_is_refused(folder: Path, share: float) -> None:
-    with pytest.raises(ValueError, match=r"validation_share must be greater than 0 and at most 0\.5, got"):
-        load(folder, share)
-
-
 @pytest.mark.parametrize(
     ("name", "old", "new", "message"),
     [
