@@ -21,7 +21,7 @@ from modeling_dsa.files.text_values import row_texts
 Encode: TypeAlias = Callable[[list[str]], Vectors]  # sentences to their vectors, (sentences, numbers)
 Numbers: TypeAlias = npt.NDArray[np.float64]
 
-_ROUNDING = 1e-12  # relative, of cosines in float64
+_DIGITS = 12  # of a cosine in float64 behind the point: those after them are rounding
 SCORES = LabelNames(
     ("score", "similarity", "similarity_score", "relatedness", "relatedness_score", "label", "labels", "rating"),
     holds="scores",
@@ -135,13 +135,13 @@ def cosines(first: Vectors, second: Vectors) -> Numbers:
     """The cosine of each vector with its counterpart; 0 where one has no length. (pairs, numbers) twice -> (pairs,)"""
     of_first, of_second = (unit_vectors(vectors.astype(np.float64)) for vectors in (first, second))
     products: Numbers = (of_first * of_second).sum(axis=1)
-    return products
+    return products.round(_DIGITS)  # those of equal vectors are ties, which rounding would rank
 
 
 def correlate(predicted: npt.NDArray[Any], gold: npt.NDArray[Any]) -> Correlations:
     """Correlate numbers with the true ones. (examples,) twice"""
-    # Cosines of equal vectors differ by rounding.
-    if len(gold) < 2 or np.ptp(predicted) <= _ROUNDING * np.abs(predicted).max() or np.ptp(gold) == 0:
+    # Equal numbers may differ by rounding.
+    if len(gold) < 2 or np.ptp(predicted) <= 10.0**-_DIGITS * np.abs(predicted).max() or np.ptp(gold) == 0:
         return Correlations(0.0, 0.0)
     gold = gold / np.abs(gold).max()  # the squares of the largest numbers would be infinite
     spearman, pearson = (float(function(predicted, gold).statistic) for function in (spearmanr, pearsonr))

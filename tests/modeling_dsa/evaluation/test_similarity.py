@@ -8,7 +8,13 @@ import pytest
 from scipy.spatial.distance import cosine
 from scipy.stats import rankdata
 
-from modeling_dsa.evaluation.similarity import correlate, evaluate_similarity, read_named_similarity, read_similarity
+from modeling_dsa.evaluation.similarity import (
+    correlate,
+    cosines,
+    evaluate_similarity,
+    read_named_similarity,
+    read_similarity,
+)
 
 ROWS = [("a cat", "a kitten", 4.5), ("a cat", "a car", 1), ("two dogs", "three dogs", 3.8)]
 
@@ -95,3 +101,5 @@ def test_correlations_are_those_of_other_code(tmp_path: Path) -> None:
     assert found.spearman == pytest.approx(np.corrcoef(rankdata(expected), rankdata(scores))[0, 1], abs=1e-6)
     assert correlate(np.zeros(40), scores).spearman == 0  # where scipy has nan, which is no JSON
     assert correlate(1 + 1e-16 * drawn.normal(size=40).round(), scores).spearman == 0
+    vectors = drawn.normal(size=(40, 7)).astype(np.float32)
+    assert set(cosines(vectors, 2 * vectors)) == {1}  # ties, as those of equal sentences are
