@@ -72,7 +72,8 @@ class TeacherVectors:
             chosen = np.flatnonzero(shard_of == number)
             shard = self._shards[number]
             in_shard = flat[chosen] - (self._ends[number] - len(shard))
-            taken[chosen] = shard[in_shard]
+            with np.errstate(over="ignore"):  # what float32 cannot hold is told in the next lines
+                taken[chosen] = shard[in_shard]
             wrong = first_nonfinite(taken[chosen])
             if wrong is not None:
                 row = in_shard[wrong] + 1
@@ -136,13 +137,11 @@ def _open(path: Path) -> NDArray[Any]:
             f"There is no file {path}: give the teacher's vectors, a .npy file or a folder of them."
         )
     try:
-        array: NDArray[Any] = np.load(path, mmap_mode="r")
+        array: NDArray[Any] = np.lib.format.open_memmap(path, mode="r")  # whose words do not advise to unpickle
     except Exception as error:  # numpy reads the header as Python, and fails in as many ways
         raise ValueError(
             f"{path} is no .npy file of vectors ({one_line(error):.300}): write or download it again."
         ) from error
-    if not isinstance(array, np.ndarray):
-        raise ValueError(f"{path} holds several arrays: give a .npy file of vectors.")
     if array.ndim != 2 or not len(array) or not np.issubdtype(array.dtype, np.floating):
         raise ValueError(
             f"{path} holds an array of {array.dtype} with the shape {array.shape}: give vectors, "
