@@ -170,7 +170,7 @@ def crossed_interval(differences: Numbers) -> tuple[float, float]:
     The mean varies with both. Half its length is the hypotenuse of those of two t intervals, over the seeds and over
     the examples (Zou and Donner 2008, "MOVER"). Where the seeds decide, it is the t interval over the seeds; with a
     single seed it is that over its examples. Both halves hold the variance that neither explains: where seeds do not
-    matter it is too long, by about two thirds with three of them and several times with two, as these cannot tell.
+    matter it is too long, about twice with three of them and several times with two, as these cannot tell.
 
     Args:
         differences: Of two rows, (seeds, examples).
