@@ -199,7 +199,7 @@ def test_the_layers_compute_tokens_and_little_else(lengths: list[int], training:
     assert rows <= seen[0] <= max(rows + 15, rows * 17 / 16)
 
 
-@pytest.mark.parametrize("name", [name for name in ENCODERS if name != "none"])
+@pytest.mark.parametrize("name", [name for name in ENCODERS if "hidden_dropout" in ENCODERS[name].own_fields])
 def test_dropout_of_the_layers_acts_in_training_only(name: str) -> None:
     encoder = ENCODERS[name](small_config(encoder=name, hidden_size=6, hidden_dropout=0.5, encoder_attention_heads=1))
     tokens, packing = torch.randn(9, 6), packing_of([4, 5])
