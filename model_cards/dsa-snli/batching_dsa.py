@@ -317,8 +317,8 @@ def replace_surrogates(text: str) -> str:
 def unit_vectors(vectors: Vectors) -> Vectors:
     """Give each vector the length 1; one of zeros stays. (..., width) -> the same"""
     # In float64, as the squares of float32's largest numbers are infinite in it, and those of the smallest 0.
-    lengths = np.linalg.norm(vectors.astype(np.float64), axis=-1, keepdims=True)
-    return (vectors / np.where(lengths > 0, lengths, 1)).astype(vectors.dtype)
+    lengths = np.linalg.norm(vectors.astype(np.float64, copy=False), axis=-1, keepdims=True)
+    return (vectors / np.where(lengths > 0, lengths, 1)).astype(vectors.dtype, copy=False)
 
 
 def softmax(scores: Vectors) -> Vectors:
