@@ -2,6 +2,7 @@
 
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -50,7 +51,8 @@ class _RandomSentences(CalibrationDataReader):  # type: ignore[misc]  # has no t
 def quantize(model: DSAPreTrainedModel, file: Path, quantized: Path) -> None:
     """Write the int8 form of `file`, an ONNX file of `model`, to `quantized`.
 
-    What depends on one token alone is looked up in tables. Each matrix has a scale for each of its channels.
+    What depends on one token alone is looked up in tables. Each matrix has a scale for each of its channels, at which
+    products of integers are exact on every processor.
     Activations have fixed scales, from random sentences of the model's own tokens, so that no sentence sees its batch;
     scales that are found while it runs would be those of a whole batch.
     """
@@ -62,7 +64,7 @@ def quantize(model: DSAPreTrainedModel, file: Path, quantized: Path) -> None:
     graph = with_tables.graph
     constants = {constant.name for constant in graph.initializer if len(constant.dims) == 2}
     nodes = [node for node in graph.node if node.op_type in QUANTIZED and constants.intersection(node.input)]
-    ranges = _shared_ranges(model, prepared, graph, nodes)
+    ranges = _shared_ranges(model, prepared, graph, nodes) | _weight_ranges(graph, nodes)
     quantize_static(
         prepared,
         quantized,
@@ -125,6 +127,35 @@ def _shared_ranges(
             lowest, highest = zip(*(found[name].range_value for name in inputs), strict=True)
             for name in inputs | (copied & tables):
                 ranges[name] = [{"rmin": np.min(lowest), "rmax": np.max(highest)}]
+    return ranges
+
+
+def _weight_ranges(graph: onnx.GraphProto, nodes: list[onnx.NodeProto]) -> dict[str, list[dict[str, Any]]]:
+    """Ranges of weights at which no sum of two products of bytes exceeds 16 bits.
+
+    An x86 processor without VNNI multiplies an activation, up to 255, with a weight and adds the product of the next
+    two in 16 bits, where more than 32,767 becomes 32,767. Two neighbouring weights may be 128 together, which they are
+    at most, rounding included, if the range holds their sum.
+
+    Args:
+        graph: What the file holds.
+        nodes: Those of the graph that are quantised.
+
+    Returns:
+        Options of `quantize_static` for the weights of each product, one for each channel.
+    """
+    constants = {constant.name: constant for constant in graph.initializer}
+    ranges = {}
+    for node in nodes:
+        name = node.input[1]
+        if node.op_type == "Gather" or name not in constants:
+            continue
+        weights = numpy_helper.to_array(constants[name])
+        is_transposed = any(attribute.name == "transB" and attribute.i for attribute in node.attribute)
+        inputs = weights.T if is_transposed else weights  # (in, out)
+        pairs = inputs[:-1:2] + inputs[1::2]  # (in // 2, out)
+        highest = np.abs(np.concatenate([inputs, pairs])).max(axis=0)  # (out,)
+        ranges[name] = [{"axis": int(not is_transposed), "rmin": -most, "rmax": most} for most in highest]
     return ranges
 
 

@@ -289,19 +289,7 @@ def open_session(file: str | PathLike[str]) -> onnxruntime.InferenceSession:
     options = onnxruntime.SessionOptions()
     # Two threads on one batch wait for each other most of the time; on two batches they are twice as fast as one.
     options.intra_op_num_threads = 1
-    if not _has_vnni():
-        # It would add int8 products in 16 bits, which overflow. Where there is VNNI, this takes half of the speed.
-        options.add_session_config_entry("session.x64quantprecision", "1")
     try:
         return onnxruntime.InferenceSession(file, options, providers=["CPUExecutionProvider"])
     except Exception as error:  # onnxruntime's have no common class
         raise ValueError(f"{file} cannot be loaded ({one_line(error):.200}): write it again by `dsa onnx`.") from error
-
-
-def _has_vnni() -> bool:
-    """Whether the processor adds products of int8 in 32 bits; False where the system does not say."""
-    try:
-        flags = Path("/proc/cpuinfo").read_text("utf-8")
-    except OSError:
-        return False
-    return "avx512_vnni" in flags or "avx_vnni" in flags

@@ -223,6 +223,23 @@ def test_in_int8_windows_gather_bytes_and_give_the_same(
             np.testing.assert_allclose(run(quick, batch)[name], values, rtol=0, atol=1e-6)
 
 
+def test_sums_of_two_products_of_bytes_have_room_in_16_bits(exported: Saved) -> None:
+    graph = onnx.load(exported.folder / "onnx" / "model_quantized.onnx").graph
+    constants = {constant.name: onnx.numpy_helper.to_array(constant) for constant in graph.initializer}
+    made = {node.output[0]: node for node in graph.node if node.op_type == "DequantizeLinear"}
+    products = [node for node in graph.node if node.op_type in ("MatMul", "Gemm") and node.input[1] in made]
+    assert products
+    for node in products:
+        weights = constants[made[node.input[1]].input[0]]
+        assert weights.dtype == np.int8
+        if any(attribute.name == "transB" and attribute.i for attribute in node.attribute):
+            weights = weights.T
+        weights = np.pad(weights.astype(int), ((0, len(weights) % 2), (0, 0)))  # (in, out)
+        largest = np.maximum(np.abs(weights).max(axis=0), np.abs(weights[::2] + weights[1::2]).max(axis=0))  # (out,)
+        assert 255 * largest.max() <= np.iinfo(np.int16).max
+        assert largest.min() >= 126  # with no bit to spare
+
+
 def test_in_int8_a_sentence_does_not_see_its_batch(exported: Saved) -> None:
     quantized = exported.folder / "onnx" / "model_quantized.onnx"
     batch = batches()[0]
