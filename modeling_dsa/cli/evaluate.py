@@ -230,6 +230,8 @@ def _classification(model: "EvaluatedModel", arguments: argparse.Namespace, desc
     }
     for path, found in examples.items():
         model.warn_of_unread(f"{path}: the model", found.texts)
+        if found.unlabelled:
+            logger.info(f"Rows of {path} without a label, which are left out: {found.unlabelled:,}.")
         details = classification_metrics(found.labels, classifier.classify(found.texts), classifier.class_names)
         metrics = {key: details.pop(key) for key in ("accuracy", "macro_f1")}
         details = {"classes": classifier.class_names, "unlabelled": found.unlabelled, **details}

@@ -1,6 +1,7 @@
 """`dsa explain`: where a model looks, and whether that explains what it decides."""
 
 import argparse
+import importlib
 import itertools
 import logging
 from collections.abc import Sequence
@@ -140,6 +141,9 @@ def _explain_text(arguments: argparse.Namespace) -> int:
         if text is not None and names_file(text):
             kind = "folder" if Path(text).is_dir() else "file"
             raise ValueError(f"{text} is a {kind}, and one text is explained: --heads and --faithfulness read files.")
+    if any(path.suffix.lower() != ".html" for path in arguments.output):
+        with optional_packages("Drawing", "evaluation", "matplotlib"):  # told before a page is written
+            importlib.import_module("modeling_dsa.explanation.drawing")
     explanation = explain(arguments.model, arguments.text, arguments.text_pair)
     if not arguments.output:
         console = Console()

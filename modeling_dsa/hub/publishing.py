@@ -109,14 +109,16 @@ def push_folder(
         command: What to say again after an error; default: the `dsa push` that does the same.
 
     Raises:
-        ValueError: The folder holds no model of this family, a link that leads out of it, or what is no file, or
-            `repo_id` cannot be one.
+        ValueError: The folder holds no model of this family, no tokenizer, a link that leads out of it, or what is no
+            file, or `repo_id` cannot be one.
         FileNotFoundError: The folder has no config.json.
         NotPushedError: The Hub refused or could not be reached, or this machine failed, with a full disk for instance.
     """
     if not folder.is_dir() or not any(path.is_file() for path in folder.glob("model*.safetensors")):
         raise ValueError(f"{folder} holds no saved model: give a folder with config.json and model.safetensors.")
     read_config(folder)
+    if not (folder / "tokenizer.json").is_file():
+        raise ValueError(f"{folder} has no tokenizer.json: save the model's tokenizer there, too.")
     check_repo_id(repo_id)
     names = _names(folder)
     try:

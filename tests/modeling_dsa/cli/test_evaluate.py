@@ -150,8 +150,10 @@ def test_texts_of_which_the_model_knows_no_word_or_reads_a_part_are_told(
     (model / "config.json").write_text(json.dumps(config | {"max_sentence_tokens": 1}))
     scores, labelled = tmp_path / "scores.csv", tmp_path / "labelled.csv"
     scores.write_text("text1,text2,score\na man,一二,1\na dog,a man,2\n", encoding="utf-8")
-    labelled.write_text("premise,hypothesis,label\n一二,a man,neutral\n", encoding="utf-8")
+    labelled.write_text("premise,hypothesis,label\n一二,a man,neutral\na man,a dog,-\n", encoding="utf-8")
+    caplog.set_level("INFO")
     assert evaluate(model, "--similarity", scores, "--labelled", labelled, "--output", tmp_path / "new") == 0
+    assert f"Rows of {labelled} without a label, which are left out: 1." in caplog.messages
     told = [message for message in caplog.messages if ": the model " in message]
     assert told == [
         f"{path}: the model {message}"

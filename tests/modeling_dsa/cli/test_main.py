@@ -45,7 +45,7 @@ def test_help_needs_no_torch_and_the_rest_no_extra(tmp_path: Path) -> None:
     runs = [
         [*start, *files],
         [*start, *files[:-1]],
-        ["explain", str(model), "A man", "a man", "--output", str(tmp_path / "a.png")],
+        ["explain", str(model), "A man", "a man", "--output", str(tmp_path / "a.html"), str(tmp_path / "a.png")],
     ]
     runs += [["predict", str(model), "A man", "a man"]]
     call = [sys.executable, "-c", WITHOUT_EXTRAS, json.dumps(runs)]
@@ -57,6 +57,7 @@ def test_help_needs_no_torch_and_the_rest_no_extra(tmp_path: Path) -> None:
     install = 'pip install ".[evaluation]" in a clone of dsa-transformers.\n'
     assert f"error: Reading {files[-1]} needs pyarrow: {install}" in done.stderr
     assert f"error: Drawing needs matplotlib: {install}" in done.stderr
+    assert not (tmp_path / "a.html").exists()
     assert {"one", "two", "three", "four"} <= set(AutoTokenizer.from_pretrained(tmp_path / "out").get_vocab())
 
 

@@ -209,6 +209,9 @@ def test_offline_and_no_model(
         push_folder(tmp_path, "ada/mine")
     with pytest.raises(ValueError, match="cannot name a repository"):
         check_repo_id("-bad-")
+    bare = shutil.copytree(folder, tmp_path / "bare", ignore=shutil.ignore_patterns("tokenizer*"))
+    with pytest.raises(ValueError, match=r"has no tokenizer\.json: save the model's tokenizer there, too"):
+        push_folder(bare, "ada/mine")
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     assert push(folder, "ada/mine") == 1
     assert "HF_HUB_OFFLINE is set. It is complete in" in caplog.messages[-1]
