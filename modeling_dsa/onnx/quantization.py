@@ -52,9 +52,9 @@ def quantize(model: DSAPreTrainedModel, file: Path, quantized: Path) -> None:
     """Write the int8 form of `file`, an ONNX file of `model`, to `quantized`.
 
     What depends on one token alone is looked up in tables. Each matrix has a scale for each of its channels, at which
-    products of integers are exact on every processor.
-    Activations have fixed scales, from random sentences of the model's own tokens, so that no sentence sees its batch;
-    scales that are found while it runs would be those of a whole batch.
+    products of integers are exact on every processor. Activations have fixed scales, from random sentences of the
+    model's own tokens, so that no sentence sees its batch; scales that are found while it runs would be those of a
+    whole batch.
     """
     prepared = quantized.with_name("prepared.onnx")
     quant_pre_process(file, prepared, skip_symbolic_shape=True)
@@ -64,7 +64,8 @@ def quantize(model: DSAPreTrainedModel, file: Path, quantized: Path) -> None:
     graph = with_tables.graph
     constants = {constant.name for constant in graph.initializer if len(constant.dims) == 2}
     nodes = [node for node in graph.node if node.op_type in QUANTIZED and constants.intersection(node.input)]
-    ranges = _shared_ranges(model, prepared, graph, nodes) | _weight_ranges(graph, nodes)
+    products = [node for node in nodes if node.op_type != "Gather"]
+    ranges = _shared_ranges(model, prepared, graph, products) | _weight_ranges(graph, products)
     quantize_static(
         prepared,
         quantized,
@@ -90,7 +91,7 @@ def quantize(model: DSAPreTrainedModel, file: Path, quantized: Path) -> None:
 
 
 def _shared_ranges(
-    model: DSAPreTrainedModel, file: Path, graph: onnx.GraphProto, nodes: list[onnx.NodeProto]
+    model: DSAPreTrainedModel, file: Path, graph: onnx.GraphProto, products: list[onnx.NodeProto]
 ) -> dict[str, list[dict[str, np.ndarray]]]:
     """One range for all that some products read of the same tokens, so that these are rounded once for all of them.
 
@@ -98,7 +99,7 @@ def _shared_ranges(
         model: It gives the sentences.
         file: Its graph in float32.
         graph: What the file holds.
-        nodes: Those of the graph that are quantised.
+        products: Its products that are quantised.
 
     Returns:
         Options of `quantize_static` for each tensor of one token that several products read.
@@ -106,9 +107,7 @@ def _shared_ranges(
     maker = {output: node for node in graph.node for output in node.output}
     empty = {constant.name for constant in graph.initializer if not numpy_helper.to_array(constant).any()}
     groups: list[tuple[set[str], set[str]]] = []  # products' inputs, and what these are copied from
-    for node in nodes:
-        if node.op_type == "Gather":
-            continue
+    for node in products:
         inputs, copied = {node.input[0]}, _copied_from(node.input[0], maker) - empty
         for group in [group for group in groups if group[1] & copied]:
             groups.remove(group)
@@ -130,7 +129,7 @@ def _shared_ranges(
     return ranges
 
 
-def _weight_ranges(graph: onnx.GraphProto, nodes: list[onnx.NodeProto]) -> dict[str, list[dict[str, Any]]]:
+def _weight_ranges(graph: onnx.GraphProto, products: list[onnx.NodeProto]) -> dict[str, list[dict[str, Any]]]:
     """Ranges of weights at which no sum of two products of bytes exceeds 16 bits.
 
     An x86 processor without VNNI multiplies an activation, up to 255, with a weight and adds the product of the next
@@ -139,16 +138,16 @@ def _weight_ranges(graph: onnx.GraphProto, nodes: list[onnx.NodeProto]) -> dict[
 
     Args:
         graph: What the file holds.
-        nodes: Those of the graph that are quantised.
+        products: Its products that are quantised.
 
     Returns:
         Options of `quantize_static` for the weights of each product, one for each channel.
     """
     constants = {constant.name: constant for constant in graph.initializer}
     ranges = {}
-    for node in nodes:
+    for node in products:
         name = node.input[1]
-        if node.op_type == "Gather" or name not in constants:
+        if name not in constants:
             continue
         weights = numpy_helper.to_array(constants[name])
         is_transposed = any(attribute.name == "transB" and attribute.i for attribute in node.attribute)
