@@ -79,7 +79,7 @@ def read(argv: Sequence[str] | None = None) -> ReadRun:
         check_recipe(config, recipe, run)
         options = {"teacher": asdict(teacher), "losses": asdict(losses), **shared_identity(model, recipe, run)}
         metrics = ["loss", *metric_names(teacher)]
-        return CheckedRun({"config": config.to_dict(), **options}, metrics, ["train", "validation"])
+        return CheckedRun({"config": config.to_dict(), **options}, metrics, ["train", "validation"], False)
 
     def train() -> None:
         check()

@@ -80,8 +80,10 @@ def _check(grid: Grid, rows: Sequence[Row], runs: Sequence[PlannedRun], given: S
         for metric, line in grid.metrics.items():
             split, _, name = metric.partition(".")
             is_there = checked.splits is None or split in checked.splits
-            if not (is_there and (is_validation(split) or split.startswith("test"))):
-                evaluated = [name for name in checked.splits or ("validation", "test") if name != "train"]
+            is_train = checked.evaluates_train and split == "train"
+            if not (is_there and (is_validation(split) or split.startswith("test") or is_train)):
+                named = checked.splits or ("train", "validation", "test")
+                evaluated = [name for name in named if name != "train" or checked.evaluates_train]
                 raise ValueError(
                     f"{grid.path}, line {line}: '{split}' is no split that is evaluated: there is "
                     f"{' and '.join(evaluated)}."

@@ -58,11 +58,13 @@ class CheckedRun:
         identity: All that it says of the run but its seed and where and how it runs.
         metrics: Names of the single numbers among the metrics of a split, such as "per_class.neutral.f1".
         splits: Names of the splits; None where only the data tell.
+        evaluates_train: Whether the training split has metrics, too.
     """
 
     identity: Mapping[str, Any]
     metrics: Collection[str]
     splits: Collection[str] | None
+    evaluates_train: bool
 
 
 @dataclass(frozen=True)
@@ -112,7 +114,7 @@ def read_task(
         check_recipe(config, recipe, run)
         identity = {"config": config.to_dict(), "data": asdict(data), **shared_identity(model, recipe, run)}
         numbers = [name for name, value in flat(metrics_of_some_labels(task)).items() if isinstance(value, int | float)]
-        return CheckedRun(identity, ["loss", *numbers], task.splits)
+        return CheckedRun(identity, ["loss", *numbers], task.splits, run.evaluate_train)
 
     def train() -> None:
         check()

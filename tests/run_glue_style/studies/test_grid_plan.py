@@ -90,6 +90,13 @@ def test_mistakes_are_told_before_training(tmp_path: Path, old: str, new: str, o
     assert "\n" not in str(error.value)
 
 
+def test_the_training_split_has_metrics_where_it_is_evaluated(tmp_path: Path) -> None:
+    of_train = ("test.macro_f1", "train.macro_f1")
+    with pytest.raises(ValueError, match="'train' is no split that is evaluated: there is validation and test"):
+        plan(tmp_path, of_train)
+    assert plan(tmp_path, of_train, options="--evaluate_train true")
+
+
 @pytest.mark.parametrize("name", sorted(path.stem for path in (CONFIGURATION / "grids").glob("*.yaml")))
 def test_grids_that_ship_can_be_run(tmp_path: Path, name: str) -> None:
     grid = read_grid(CONFIGURATION / "grids" / f"{name}.yaml")
