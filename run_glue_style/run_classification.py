@@ -19,7 +19,8 @@ from datasets import DatasetDict
 
 from modeling_dsa import DSAForSequenceClassification
 from modeling_dsa.files.columns import check_text_columns, example_texts, find_columns
-from modeling_dsa.files.tables import Table, file_table
+from modeling_dsa.files.data_set_folders import folder_files
+from modeling_dsa.files.tables import Table, file_table, files_table
 from modeling_dsa.options_dsa import check_bounds, option
 from run_glue_style.reporting.reporters import REPORTERS
 from run_glue_style.tasks.arguments import DatasetArguments
@@ -31,6 +32,7 @@ from run_glue_style.tasks.labelled_examples import (
     dataset_table,
     existing_file,
     load_files,
+    load_folder,
     load_hub,
     open_dataset,
 )
@@ -98,12 +100,12 @@ def make_task(arguments: DataArguments) -> Task:
     if arguments.task_name is not None:
         return _glue_task(arguments, arguments.task_name)
     files, name = arguments.files, arguments.dataset_name
-    if name is not None:
-        splits, has_types = open_dataset(name, arguments.dataset_config_name)
-        tables = {
-            split: dataset_table(rows, f"{name}, split {split!r}", has_types=has_types)
-            for split, rows in splits.items()
-        }
+    folder = {} if name is None else folder_files(name, arguments.dataset_config_name)
+    if folder:
+        tables = {split: files_table(f"{name}, split {split!r}", paths) for split, paths in folder.items()}
+    elif name is not None:
+        splits = open_dataset(name, arguments.dataset_config_name)
+        tables = {split: dataset_table(rows, f"{name}, split {split!r}") for split, rows in splits.items()}
     elif files:
         tables = {split: file_table(existing_file(split, path)) for split, path in files.items()}
     else:
@@ -120,6 +122,8 @@ def make_task(arguments: DataArguments) -> Task:
     def load() -> DatasetDict:
         if name is None:
             data = load_files({split: files[split] for split in labelled}, form)
+        elif folder:
+            data = load_folder({split: folder[split] for split in labelled}, form)
         else:
             data = DatasetDict({split: convert_dataset(tables[split].name, splits[split], form) for split in labelled})
         return _with_validation(data, arguments.validation_split)

@@ -1,9 +1,10 @@
 """Where sentences in bulk come from: files and data sets of the Hub, read one after another."""
 
 import glob
+import itertools
 import re
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -12,13 +13,13 @@ from typing import Any
 from modeling_dsa.command.messages import cause_of, it_has
 from modeling_dsa.command.optional_packages import optional_packages
 from modeling_dsa.files.columns import find_text_columns
-from modeling_dsa.files.data_set_folders import line_files, table_options
+from modeling_dsa.files.data_set_folders import folder_files
 from modeling_dsa.files.hashing import file_hash, require_hash
 from modeling_dsa.files.lines import DASH, STANDARD_INPUT, read_lines, read_standard_input
 from modeling_dsa.files.parquet_rows import open_parquet
 from modeling_dsa.files.remote_paths import AnyPath, parse_path
 from modeling_dsa.files.rows import require_column
-from modeling_dsa.files.tables import Table, file_table
+from modeling_dsa.files.tables import Table, file_table, files_table
 from modeling_dsa.files.text_files import file_extension, is_readable, read_rows
 from modeling_dsa.files.text_values import optional_text
 
@@ -31,9 +32,9 @@ class SentenceSource:
 
     Attributes:
         name: Of the file or data set.
-        fingerprint: What tells it from another one, and from itself after a change: the hash of a whole file; of a data
-            set that of its files' names, times and revision, as its files may be more than a disk holds; standard input
-            is another one each time.
+        fingerprint: What tells it from another one, and from itself after a change: the hash of a whole file, or of
+            each of a folder; of another data set that of its files' names, times and revision, as its files may be more
+            than a disk holds; standard input is another one each time.
         count: How many sentences there are, where that can be known without reading them.
         read: Reads them one after another; a mistake in the data is a ValueError then.
         require_unchanged: Raises a ValueError where the file is no longer the one that has the fingerprint.
@@ -158,34 +159,48 @@ def _open_data_set(name: str, column: str | None, split: str | None) -> Sentence
         raise ValueError(
             f"{name} is no file, and no data set that can be read ({cause_of(error)}): give either."
         ) from error
-    if options := table_options(name):
-        builder = load_dataset_builder(name, **options)
-        splits = builder.as_streaming_dataset()
+    files = folder_files(name)
     if split is None and len(splits) > 1:
         raise ValueError(f"{name} has the splits {', '.join(splits)}: say with --split which to read.")
     chosen_split = next(iter(splits)) if split is None else split
     if chosen_split not in splits:
         raise ValueError(f"{name} has no split {chosen_split!r}: {it_has(chosen_split, splits)}")
+    if files:
+        return _open_folder(name, chosen_split, files[chosen_split], column)
     rows = splits[chosen_split]
     column = _choose_column(Table(name, lambda _: ((name, row) for row in rows)), column)
     chosen = rows.select_columns([column])
     info = (builder.info.splits or {}).get(chosen_split)
-    files = line_files(builder, chosen_split)
-    sentences = partial(_data_set_sentences, f"{name}, split {chosen_split!r}", chosen)
-    if files:
-        sentences = partial(_sentences_of_lines, files)
-        next(sentences(), None)  # a mistake that can be told at once
     return SentenceSource(
         name,
-        {"split": chosen_split, "hash": builder.hash, "column": column}
-        | ({"read": sorted(options)} if options else {"read": "lines"} if files else {}),
+        {"split": chosen_split, "hash": builder.hash, "column": column},
         info.num_examples if info else None,
-        sentences,
+        partial(_data_set_sentences, f"{name}, split {chosen_split!r}", chosen),
     )
 
 
-def _sentences_of_lines(files: Sequence[Path]) -> Iterator[str]:
-    return (line for file in files for _, line in read_lines(file))
+def _open_folder(name: str, split: str, paths: Sequence[Path], column: str | None) -> SentenceSource:
+    if column is not None or any(file_extension(path) != ".txt" for path in paths):
+        column = _choose_column(files_table(f"{name}, split {split!r}", paths), column)
+    for path in paths:
+        next(_file_sentences(path, column), None)  # a mistake that can be told at once
+    hashes = {path: (_stamp(path), file_hash(path)) for path in paths}
+    return SentenceSource(
+        name,
+        {"split": split, "sha256": [sha256 for _, sha256 in hashes.values()], "column": column},
+        None,
+        partial(_folder_sentences, paths, column),
+        partial(_require_all_unchanged, hashes),
+    )
+
+
+def _folder_sentences(paths: Sequence[Path], column: str | None) -> Iterator[str]:
+    return itertools.chain.from_iterable(_file_sentences(path, column) for path in paths)
+
+
+def _require_all_unchanged(hashes: Mapping[Path, tuple[object, str]]) -> None:
+    for path, (stamp, sha256) in hashes.items():
+        _require_unchanged(path, stamp, sha256)
 
 
 def _data_set_sentences(name: str, rows: Iterable[dict[str, Any]]) -> Iterator[str]:

@@ -1,5 +1,6 @@
 """Rows of a file or data set whose columns are known, with the names of its classes."""
 
+import itertools
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -42,6 +43,23 @@ def file_table(path: AnyPath) -> Table:
     with open_parquet(path) as opened:
         names = _class_names(path, opened.schema_arrow.metadata or {})
     return Table(str(path), lambda columns: with_class_names(read_rows(path, columns), names), names)
+
+
+def files_table(name: str, paths: Sequence[AnyPath]) -> Table:
+    """The rows of some files that are not Parquet, one file's after the other's.
+
+    Args:
+        name: What messages call them.
+        paths: The files, which must all have the columns that are read.
+
+    Raises:
+        ValueError: One has an unsupported extension.
+    """
+    return Table(
+        name,
+        lambda columns: itertools.chain.from_iterable(read_rows(path, columns) for path in paths),
+        has_types=all("json" in file_extension(path) for path in paths),
+    )
 
 
 def with_class_names(rows: Rows, class_names: Mapping[str, Sequence[str]]) -> Rows:

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import TypeAlias
 
 import datasets
-from datasets import ClassLabel, Dataset, DatasetDict, Features, Value, load_dataset
+from datasets import ClassLabel, Dataset, DatasetDict, Features, Value, concatenate_datasets, load_dataset
 from datasets.exceptions import DatasetGenerationError
 
 from modeling_dsa.command.messages import listed
-from modeling_dsa.files.data_set_folders import table_options
+from modeling_dsa.files.data_set_folders import folder_files
 from modeling_dsa.files.hashing import file_hash, require_hash
 from modeling_dsa.files.parquet_rows import open_parquet
 from modeling_dsa.files.rows import Row, Rows
@@ -112,13 +112,12 @@ def _writing_cache() -> Iterator[None]:
         ) from error
 
 
-def dataset_table(dataset: Dataset, name: str, *, has_types: bool) -> Table:
+def dataset_table(dataset: Dataset, name: str) -> Table:
     """The rows of a split of a loaded data set.
 
     Args:
         dataset: The split.
         name: What messages call it.
-        has_types: As `open_dataset` says.
     """
     names = _class_names(dataset.features)
 
@@ -126,7 +125,7 @@ def dataset_table(dataset: Dataset, name: str, *, has_types: bool) -> Table:
         rows = dataset if columns is None else dataset.select_columns(list(columns))
         return with_class_names(((f"{name}, row {index}", row) for index, row in enumerate(rows, 1)), names)
 
-    return Table(name, read, names, has_types, may_lack_labels=True)
+    return Table(name, read, names, may_lack_labels=True)
 
 
 def load_files(files: Mapping[str, Path], form: ExampleFormat) -> DatasetDict:
@@ -160,7 +159,37 @@ def load_file(split: str, path: Path, form: ExampleFormat, reader: Reader | None
         OSError: The disk of the cache is full.
     """
     path = existing_file(split, path)
-    where = f"{path}, split {split!r}"
+    examples = _labelled_examples(split, path, form, reader)
+    if not len(examples):
+        raise ValueError(f"{path}, split {split!r}: there is no row with a label")
+    return examples
+
+
+@_writing_cache()
+def load_folder(files: Mapping[str, Sequence[Path]], form: ExampleFormat) -> DatasetDict:
+    """Read labelled examples from a folder, each of its files as `load_file` does.
+
+    Args:
+        files: The files of each split, as `folder_files` gives them.
+        form: What the examples are.
+
+    Returns:
+        The columns of `form.features` for each split; a split without any label (a hidden test set) is empty.
+
+    Raises:
+        ValueError: As in `load_file`.
+        OSError: The disk of the cache is full.
+    """
+    return DatasetDict(
+        {
+            split: concatenate_datasets([_labelled_examples(split, path, form) for path in paths])
+            for split, paths in files.items()
+        }
+    )
+
+
+def _labelled_examples(split: str, path: Path, form: ExampleFormat, reader: Reader | None = None) -> Dataset:
+    """The examples of a file that have a label; arguments as for `load_file`."""
     try:
         rows = Dataset.from_generator(
             _read_examples,
@@ -176,29 +205,22 @@ def load_file(split: str, path: Path, form: ExampleFormat, reader: Reader | None
         if type(error.__cause__) is ValueError:  # ours
             raise error.__cause__ from None
         raise
-    labelled = _drop_unlabelled(rows, where)
-    if not len(labelled):
-        raise ValueError(f"{where}: there is no row with a label")
-    return labelled
+    return _drop_unlabelled(rows, f"{path}, split {split!r}")
 
 
 @_writing_cache()
-def open_dataset(name: str, config: str | None) -> tuple[DatasetDict, bool]:
-    """Open a data set of the Hub or of a local folder.
-
-    Returns:
-        All of its splits, and whether their values have types; those of a folder of tables are all texts.
+def open_dataset(name: str, config: str | None) -> DatasetDict:
+    """Open a data set of the Hub or of a local folder, with all of its splits.
 
     Raises:
         ConnectionError: The Hub cannot be reached and the data set is not in the cache.
         FileNotFoundError: There is no such data set or folder.
-        ValueError: The name is empty, there is no such configuration, or a file of the folder would not be read.
+        ValueError: The name is empty, or there is no such configuration.
     """
     if not name.strip():
         raise ValueError("--dataset_name is empty: give a data set of the Hub, or a folder.")
     try:
-        options = table_options(name, config)
-        return load_dataset(name, config, **options), not options
+        return load_dataset(name, config)
     except ConnectionError as error:
         raise ConnectionError(
             f"the data set {name!r} is not in the cache and cannot be downloaded ({error}): connect to the network "
@@ -221,9 +243,11 @@ def load_hub(name: str, config: str | None, form: ExampleFormat) -> DatasetDict:
 
     Raises:
         ConnectionError, FileNotFoundError: As in `open_dataset`.
-        ValueError: As in `open_dataset` or `ExampleFormat.convert`.
+        ValueError: As in `open_dataset`, `folder_files` or `ExampleFormat.convert`.
     """
-    splits, _ = open_dataset(name, config)
+    if files := folder_files(name, config):
+        return load_folder(files, form)
+    splits = open_dataset(name, config)
     return DatasetDict(
         {split: convert_dataset(f"{name}, split {split!r}", rows, form) for split, rows in splits.items()}
     )

@@ -226,6 +226,41 @@ def test_a_folder_of_tables_is_read_as_its_file_is(
     assert list(open_sentences(str(tmp_path / "folder"), "text").read()) == as_file
 
 
+@pytest.mark.parametrize(
+    ("name", "first", "second", "message"),
+    [
+        (
+            "csv",
+            "text,label\na man,pos\n",
+            "text,label\na dog,pos,\n",
+            r"b\.csv, line 2 has 3 fields, but",
+        ),
+        ("csv", "text\na man\n", "a dog\nthe rain\n", r"b\.csv\b.* has no column 'text'"),
+        ("csv", "A man plays in the park.\n", "A man plays in the park.\nTwo dogs run.\n", "looks like a text"),
+        ("csv", "text\na man\n", 'text\n"a dog\n', r"b\.csv, line 2"),
+        ("jsonl", '{"text": "a man"}\n', '{"txt": "the rain"}\n', r"b\.jsonl, line 1 has no column 'text'"),
+    ],
+)
+def test_mistakes_in_any_file_of_a_folder_are_told(
+    name: str, first: str, second: str, message: str, tmp_path: Path, datasets_cache: None
+) -> None:
+    write(tmp_path, f"a.{name}", first)
+    write(tmp_path, f"b.{name}", second)
+    with pytest.raises(ValueError, match=message):
+        list(open_sentences(str(tmp_path)).read())
+
+
+def test_a_folder_s_dates_are_texts_and_a_change_of_any_file_is_told(tmp_path: Path, datasets_cache: None) -> None:
+    write(tmp_path, "a.jsonl", '{"text": "2021-05-05"}\n')
+    file = write(tmp_path, "b.jsonl", '{"text": "b"}\n')
+    source = open_sentences(str(tmp_path))
+    assert list(source.read()) == ["2021-05-05", "b"]
+    source.require_unchanged()
+    Path(file).write_text('{"text": "other"}\n')
+    with pytest.raises(ValueError, match=r"b\.jsonl"):
+        source.require_unchanged()
+
+
 def test_a_folder_of_lines_is_read_as_its_files_are(tmp_path: Path, datasets_cache: None) -> None:
     write(tmp_path, "b.txt", "\ufeffA man.\nHe\rruns.\n\n\u2028 ")
     Path(tmp_path, "a.txt.gz").write_bytes(gzip.compress(b"A dog.\r\n"))

@@ -299,13 +299,16 @@ def test_a_file_of_a_folder_that_would_not_be_read_is_told(tmp_path: Path) -> No
         load_hub(str(tmp_path / "hub"), None, NLI)
 
 
-def test_a_folder_of_tables_is_read_as_its_file_is(tmp_path: Path) -> None:
+def test_a_folder_of_tables_is_read_as_its_files_are(tmp_path: Path) -> None:
     (tmp_path / "hub").mkdir()
     lines = ["premise\thypothesis\tlabel", '"He left\tNA\tneutral', 'null\t"b\tentailment', "c\td\tneutral"]
     (tmp_path / "hub" / "train.tsv").write_text("\n".join(lines) + "\n")
     from_folder = load_hub(str(tmp_path / "hub"), None, NLI)["train"]
     assert from_folder["premise"][:] == ['"He left', "null", "c"]
     assert from_folder.to_dict() == load(tmp_path / "hub" / "train.tsv").to_dict()
+    (tmp_path / "hub" / "test.tsv").write_text(lines[0] + "\ne\tf\tneutral\tmore\n")
+    with pytest.raises(ValueError, match=r"test\.tsv, line 2 has 4 fields, but the header 3"):
+        load_hub(str(tmp_path / "hub"), None, NLI)
 
 
 @pytest.mark.parametrize(
