@@ -24,7 +24,7 @@ from run_glue_style.reporting.published import PublishedTable, read_published
 from run_glue_style.reporting.rows import read_rows
 from run_glue_style.reporting.tabulate import write_comparison
 from run_glue_style.studies.command import run_study
-from run_glue_style.studies.runs import PlannedRun, make_runs
+from run_glue_style.studies.runs import PlannedRun, check_run, make_runs
 from run_glue_style.studies.table_plan import plan_runs
 
 
@@ -104,6 +104,8 @@ def _make(arguments: argparse.Namespace, options: Sequence[str]) -> tuple[Path, 
         raise ValueError(f"The table '{table.name}' has no seconds: leave --epochs out.")
     epochs = None if arguments.epochs is None else read_epochs(arguments.epochs)
     runs = plan_runs(table, arguments.row, arguments.seeds, arguments.quick, output_dir, arguments.data_dir, options)
+    for run in runs[: len(runs) // arguments.seeds]:  # mistakes are told before hours of training
+        check_run(run)
     return output_dir, reproduce(table, runs, output_dir, arguments.quick, epochs).as_markdown()
 
 

@@ -167,7 +167,9 @@ def _config_for(head: str, source: str | None) -> "DSAConfig":
     config = DSAConfig() if source is None else load_config(_find_config(source))
     if head == "nli":
         config.sentences_per_example = 2
-        if config.num_labels != len(NLI_CLASS_NAMES):
+        if config.problem_type is not None:
+            config.problem_type = "single_label_classification"
+        if sorted(map(str.lower, config.class_names)) != sorted(NLI_CLASS_NAMES):
             config.id2label = dict(enumerate(NLI_CLASS_NAMES))
             config.label2id = {name: index for index, name in enumerate(NLI_CLASS_NAMES)}
     return config

@@ -165,6 +165,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         "--near_words", metavar="MODEL", help="An encoder, by whose vectors words are put in place of near ones."
     )
     parser.add_argument("--seed", type=whole_number(0), default=0, help="Default: %(default)s.")
+    parser.add_argument("--overwrite", action="store_true", help="Replace a file that is there.")
     return exit_code_of(partial(_edit, parser.parse_args(argv)), argv, level=logging.INFO)
 
 
@@ -172,6 +173,8 @@ def _edit(arguments: argparse.Namespace) -> None:
     if arguments.output.suffix != ".txt":
         raise ValueError(f"{arguments.output}: the copies are lines of text: name a .txt file.")
     refuse_input(arguments.output, [arguments.texts], "output")
+    if arguments.output.exists() and not arguments.overwrite:
+        raise ValueError(f"{arguments.output} exists: give --overwrite to replace it, or another name.")
     sentences = list(open_sentences(arguments.texts, arguments.text_column).read())
     near = None
     if arguments.near_words:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
+from modeling_dsa.command.command_line import unknown_option
 from modeling_dsa.command.exit_codes import exit_code_of
 from modeling_dsa.command.standard_output import check_standard_output, standard_output
 from run_glue_style.training.arguments import given_options
@@ -39,9 +40,18 @@ def run_study(
         _check_spelling(options)
         for name in left_out.keys() & given_options(options):
             raise ValueError(f"Leave out --{name}: {left_out[name]}.")
+        _refuse_near_miss(parser, options)
         return make(arguments, options)
 
     return run_command(checked, argv, stopped="Stopped. The same command resumes here.")
+
+
+def _refuse_near_miss(parser: argparse.ArgumentParser, options: Sequence[str]) -> None:
+    """Refuse `--rows` for the study's own `--row`, which no script has."""
+    own = [option for action in parser._actions for option in action.option_strings if option.startswith("--")]
+    for name in given_options(options):
+        if any(f"--{name}".startswith(option) or option.startswith(f"--{name}") for option in own):
+            raise ValueError(unknown_option(f"--{name}", own))
 
 
 def _check_spelling(options: Sequence[str]) -> None:

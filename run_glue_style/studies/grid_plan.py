@@ -1,8 +1,5 @@
 """The runs of a grid, all checked before the first one starts."""
 
-import contextlib
-import importlib
-import io
 import re
 from collections.abc import Sequence, Set
 from pathlib import Path
@@ -12,9 +9,8 @@ from modeling_dsa.command.messages import suggestion
 from run_glue_style.reporting.grid.definition import BASE, Grid, Row
 from run_glue_style.tasks.validation_split import is_validation
 from run_glue_style.training.arguments import given_options
-from run_glue_style.training.entry import CheckedRun
 
-from .runs import PlannedRun, as_arguments, refuse_other_options
+from .runs import PlannedRun, as_arguments, check_run, refuse_other_options
 
 _SCORES = ("--save_example_scores", "true")
 
@@ -72,7 +68,7 @@ def _check(grid: Grid, rows: Sequence[Row], runs: Sequence[PlannedRun], given: S
     for row, run in zip(rows, runs, strict=True):
         location = f"{grid.path}, line {row.line}: the row '{row.name}'"
         try:
-            checked = _check_run(run)
+            checked = check_run(run)
         except (ValueError, OSError) as error:
             if any(re.search(rf"\b{name}\b", str(error)) for name in given):
                 raise ValueError(f"{error} The grid's row is '{row.name}'.") from error
@@ -96,15 +92,3 @@ def _check(grid: Grid, rows: Sequence[Row], runs: Sequence[PlannedRun], given: S
             if identity == checked.identity:
                 raise ValueError(f"{location} is the same run as '{other}': leave one out.")
         identities[row.name] = checked.identity
-
-
-def _check_run(run: PlannedRun) -> CheckedRun:
-    script = importlib.import_module(f"run_glue_style.{run.script}")
-    told = io.StringIO()
-    try:
-        with contextlib.redirect_stderr(told), contextlib.redirect_stdout(io.StringIO()):
-            checked: CheckedRun = script.read([*run.arguments, "--output_dir", str(run.folder)]).check()
-            return checked
-    except SystemExit as error:
-        mistake = told.getvalue().partition("\n")[0].removeprefix("error: ")
-        raise ValueError(mistake or "it asks for help, and trains nothing.") from error

@@ -1,6 +1,9 @@
 """The runs of a study: made one after the other, each once, with a record of each."""
 
+import contextlib
 import gzip
+import importlib
+import io
 import json
 import logging
 import shutil
@@ -14,6 +17,7 @@ from modeling_dsa import DSAConfig
 from modeling_dsa.files.model_replacing import EXAMPLE_SCORES, RESULTS
 from modeling_dsa.files.replacing import json_text, refuse_file, replaced_file, write_json
 from run_glue_style.training.arguments import option_values, without_options
+from run_glue_style.training.entry import CheckedRun
 from run_glue_style.training.results import read_run
 from run_glue_style.training.unread_options import why_unread
 
@@ -85,6 +89,23 @@ def make_runs(runs: Sequence[PlannedRun], write_table: Callable[[], None]) -> No
         _write_record(run)
         write_table()
     write_table()  # also where every run was finished
+
+
+def check_run(run: PlannedRun) -> CheckedRun:
+    """Read a run's command line as its script will.
+
+    Raises:
+        ValueError: The script would refuse it.
+    """
+    script = importlib.import_module(f"run_glue_style.{run.script}")
+    told = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(told), contextlib.redirect_stdout(io.StringIO()):
+            checked: CheckedRun = script.read([*run.arguments, "--output_dir", str(run.folder)]).check()
+            return checked
+    except SystemExit as error:
+        mistake = told.getvalue().partition("\n")[0].removeprefix("error: ")
+        raise ValueError(mistake or "it asks for help, and trains nothing.") from error
 
 
 def refuse_other_options(run: PlannedRun) -> None:

@@ -118,6 +118,8 @@ class _Parser(HfArgumentParser):
         *parsed, unknown = self.parse_args_into_dataclasses(
             list(argv), return_remaining_strings=True, look_for_args_file=False
         )
+        if unknown and not unknown[0].startswith("-"):
+            self.error(f"no option takes '{unknown[0]}': the one before it has its value already.")
         if unknown:
             self.refuse_option(unknown[0])
         return tuple(parsed)

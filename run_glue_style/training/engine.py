@@ -378,7 +378,7 @@ def _require_examples(count: int, processes: int) -> None:
 def _total_steps(recipe: TrainingRecipe, steps_per_epoch: int) -> int:
     if recipe.max_train_steps is not None:
         return recipe.max_train_steps
-    return math.ceil(round(recipe.num_train_epochs * steps_per_epoch, 9))  # 1.1 * 100 is a little above 110
+    return max(1, math.ceil(round(recipe.num_train_epochs * steps_per_epoch, 9)))  # 1.1 * 100 is a little above 110
 
 
 def _windows(batches: Iterable[Batch], size: int) -> Iterator[list[Batch]]:

@@ -25,6 +25,7 @@ from .vocabulary import check_vocabulary, fresh_vocabulary, vectors_path
 
 logger = logging.getLogger(__name__)
 
+_ONE_CLASS = "single_label_classification"  # also what a saved model is that does not say
 _WIDENED = ("projection.weight", "shortcut.projection.weight")  # which a wider sentence vector gives further rows
 
 
@@ -188,7 +189,8 @@ def has_fresh_head(start: str | None, config: DSAConfig) -> bool:
 def _has_head_for(stored: DSAConfig, config: DSAConfig) -> bool:
     return not (
         sorted(stored.class_names) != sorted(config.class_names)
-        or any(getattr(stored, name) != getattr(config, name) for name in ("sentences_per_example", "problem_type"))
+        or stored.sentences_per_example != config.sentences_per_example
+        or (stored.problem_type or _ONE_CLASS) != (config.problem_type or _ONE_CLASS)
         or (config.sentences_per_example == 2 and list(stored.pair_features) != list(config.pair_features))
         or _head_shapes(stored) != _head_shapes(config)
     )
@@ -262,6 +264,6 @@ def _labels(task: Task) -> dict[str, Any]:
     return {
         "id2label": dict(enumerate(task.class_names)),
         "label2id": {name: index for index, name in enumerate(task.class_names)},
-        "problem_type": "single_label_classification",
+        "problem_type": _ONE_CLASS,
         **sentences,
     }

@@ -13,7 +13,7 @@ from zipfile import BadZipFile
 import numpy as np
 from numpy.typing import NDArray
 
-from modeling_dsa.command.messages import one_line
+from modeling_dsa.command.messages import one_line, suggestion
 from modeling_dsa.files.unpacking import GzipReader
 
 from .recipe import TrainingRecipe
@@ -107,13 +107,14 @@ def read_metric(results: Mapping[str, Any], metric: str) -> float:
     Raises:
         ValueError: The run has none of this name.
     """
+    figures = flat(results["metrics"])
     try:
-        return float(flat(results["metrics"])[metric])
+        return float(figures[metric])
     except (KeyError, TypeError) as error:  # no such name, or one that stands for several figures
         run = f"run of {results['setting']}" if results["setting"] else "run"
+        names = [name for name, value in figures.items() if isinstance(value, int | float)]
         raise ValueError(
-            f"The {run} with seed {results['seed']} has no metric '{metric}': give the split and the name of one that "
-            "it has, as in validation.accuracy."
+            f"The {run} with seed {results['seed']} has no metric '{metric}'. {suggestion(metric, names)}"
         ) from error
 
 

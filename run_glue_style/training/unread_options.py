@@ -86,6 +86,8 @@ def refuse_unread_of_recipe(
             "of the classifier's batch normalisation: there is none",
         ),
     }
+    if recipe.encoder_learning_rate == 0 and "freeze_embeddings" in given and not config.freeze_embeddings:
+        raise ValueError("--encoder_learning_rate 0 freezes the word table too: leave --freeze_embeddings out.")
     for name, (is_unread, reason) in unread.items():
         if is_unread and name in given:
             raise ValueError(f"--{name} would change nothing: it is {reason}. Leave it out.")

@@ -122,9 +122,9 @@ def test_interrupted_table_goes_on_and_is_not_made_twice(
 def test_mistake_of_a_run_is_passed_on_with_its_name(
     command: list[str], caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    assert main([*command, "--learning_rat", "0.1"]) == 2
+    assert main([*command, "--max_train_samples", "1"]) == 2
     printed, written = capfd.readouterr()
-    assert "there is no option '--learning_rat'. Did you mean '--learning_rate'?" in written
+    assert "Training needs two examples or more" in written
     last = "error: Run 1 of 1: dsa-single-snli, seed-0 failed with exit code 2; its own error stands above."
     assert error(caplog) == last
     assert not printed
@@ -143,6 +143,8 @@ def test_mistake_of_a_run_is_passed_on_with_its_name(
         ("--table snli --seed 3", "Leave out --seed: give --seeds."),
         ("--table snli --overwrite-output-dir=yes", "Write --overwrite_output_dir in place of --overwrite-output-dir."),
         ("--table snli --setting=x", "Leave out --setting: give --row."),
+        ("--table snli --rows dsa-single", "there is no option '--rows'. Did you mean '--row'?"),
+        ("--table snli --learning_rat 0.1", "there is no option '--learning_rat'. Did you mean '--learning_rate'?"),
         (
             "--table snli --overwrite_output_dir",
             "Leave out --overwrite_output_dir: delete the runs",

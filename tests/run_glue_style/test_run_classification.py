@@ -5,6 +5,7 @@ import json
 import logging
 import random
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -221,6 +222,22 @@ def test_another_head_than_the_saved_one_is_drawn(
     assert any("the head is a new one" in message for message in caplog.messages)
 
 
+def test_a_saved_head_that_does_not_say_that_its_labels_are_classes_is_kept(
+    finished: Path, folder: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    model = shutil.copytree(finished, tmp_path / "model")
+    config = json.loads((model / "config.json").read_text("utf-8"))
+    (model / "config.json").write_text(json.dumps(config | {"problem_type": None}), "utf-8")
+    options = {"train_file": folder / "train.csv", "model_name_or_path": model, "output_dir": tmp_path / "run"}
+    columns = {"text_column": ["ask", "reply"], "label_column": "class", "validation_split": 0.2}
+    caplog.set_level("INFO")
+    # So few epochs are one update.
+    few = {"num_train_epochs": 1e-12, "learning_rate": 1e-30, "report_to": "none", "cpu": True}
+    assert run_classification(options | few | columns) == 0
+    assert not any("the head is a new one" in message for message in caplog.messages)
+    assert read_results(tmp_path / "run")["metrics"]["validation"]["accuracy"] > 0.7
+
+
 @pytest.mark.parametrize(("low", "high"), [("1.5", "1e39"), ("1700000000.0", "1700000001.5"), ("1e-320", "2e-320")])
 def test_numbers_that_float32_cannot_hold_or_tell_apart_are_refused(
     low: str, high: str, folder: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
@@ -316,6 +333,7 @@ GOOD = "text,label\na b,x\nb c,y\na,x\nb,y\n"
         (GOOD, {"validation_file": "train.csv", "validation_split": None}, "split 'validation' is the training data"),
         (GOOD, {"max_train_samples": 1}, "All 1 training examples are '.': give examples of two classes or more"),
         (GOOD, {"encoder_learning_rate": 0}, "0 freezes the encoder of a saved model, and that of a setting would"),
+        (GOOD, SAVED | {"encoder_learning_rate": 0, "freeze_embeddings": False}, "leave --freeze_embeddings out"),
         (GOOD, {"metric_for_best_model": "spearman"}, "no metric 'spearman' to choose the best weights by: give one"),
         (GOOD.replace("y", "x"), {}, r"column 'label' holds only 'x': two or more classes are needed"),
         (GOOD.replace("b c", ""), {}, r"train\.csv, line 3: the text is '', not a text"),

@@ -47,6 +47,7 @@ def test_a_grid_is_trained_resumed_and_compared(
         ("snli-dynamic --row statik", "has no row 'statik'. Did you mean 'static'?"),
         ("snli-dynamic --output-dir x", "Write --output_dir in place of --output-dir."),
         ("snli-dynamic --seed 3", "Leave out --seed: give --seeds."),
+        ("snli-dynamic --rows static", "there is no option '--rows'. Did you mean '--row'?"),
         ("snli-dynamic --hub_model_id org/x", "Leave out --hub_model_id: push a finished run by `dsa push OUTPUT_DIR/"),
         ("snli-dynamic --output_dir=~/runs", "'--output_dir=~/runs' would be in a folder called ~, as a shell"),
         (f"snli-dynamic --output_dir {__file__}", f"{__file__} is a file: give --output_dir a folder."),

@@ -1,5 +1,6 @@
 """`dsa init` from outside: the folders it writes and every mistake it refuses."""
 
+import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -121,6 +122,11 @@ def test_config_comes_from_a_setting_a_folder_a_file_or_the_defaults(inputs: Inp
     expected = config_of(setting_folder("dsa-multiple-snli"))
     expected.vocab_size, expected.embedding_size, expected.dtype = 9, 3, "float32"
     assert config_of(tmp_path / "setting").to_dict() == expected.to_dict() | automatic_classes("DSAForNLI")
+    regression = {"problem_type": "regression", "id2label": {0: "low", 1: "middle", 2: "high"}}
+    DSAConfig(**json.loads(file.read_text("utf-8")) | regression).save_pretrained(tmp_path / "regression")
+    assert init(tmp_path / "nli", inputs, "--config", tmp_path / "regression", "--head", "nli") == 0
+    of_nli = config_of(tmp_path / "nli")
+    assert (of_nli.class_names, of_nli.problem_type) == ([*NLI_CLASS_NAMES], "single_label_classification")
     words = ["--vectors", inputs.vectors, "--most_frequent", "2"]
     assert main(["init", str(tmp_path / "default"), *words]) == 0
     assert config_of(tmp_path / "default").hidden_size == DSAConfig().hidden_size

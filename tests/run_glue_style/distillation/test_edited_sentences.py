@@ -15,7 +15,7 @@ SENTENCES += ["Nobody", "", "Two women watch a film at home."]
 
 def edited(folder: Path, *options: str) -> list[str]:
     (folder / "texts.txt").write_text("\n".join(SENTENCES) + "\n", encoding="utf-8")
-    assert main([str(folder / "texts.txt"), str(folder / "edited.txt"), *options]) == 0
+    assert main([str(folder / "texts.txt"), str(folder / "edited.txt"), "--overwrite", *options]) == 0
     return (folder / "edited.txt").read_text("utf-8").splitlines()
 
 
@@ -45,6 +45,7 @@ def test_words_stand_in_for_near_ones() -> None:
         (["missing.txt", "edited.txt"], "There is no file missing.txt"),
         (["short.txt", "edited.txt"], "No sentence has 4 words"),
         (["short.txt", "short.txt"], "short.txt is an input, and would be replaced: give another output"),
+        (["missing.txt", "short.txt"], "short.txt exists: give --overwrite to replace it, or another name"),
         (["short.txt", "edited.parquet"], "name a .txt file"),
         (["short.txt", "edited.txt", "--near_words", str(MINI)], "no two words stand 3 times in short.txt"),
     ],

@@ -44,4 +44,4 @@ def test_a_line_joins_those_with_more_and_a_dashed_one_those_that_saw_the_same_a
     assert other.containers[0][0].get_ydata().tolist() == [25, 25]
     for metric in ("validation.f1", "validation"):
         assert growth_plot.main([str(tmp_path), "--metrics", metric]) == 2
-        assert f"The run of a with seed 0 has no metric '{metric}': give the split" in caplog.messages[-1]
+        assert f"The run of a with seed 0 has no metric '{metric}'. " in caplog.messages[-1]

@@ -176,6 +176,7 @@ def test_help_shows_the_values_of_the_recipe(capsys: pytest.CaptureFixture[str])
         ("--bf16", "there is no option '--bf16': give --mixed_precision bf16."),
         ("--max-seq-length=16", "there is no option '--max-seq-length': give --max_sentence_tokens."),
         ("--do_train", "there is no option '--do_train': every run trains and evaluates, so leave it out."),
+        ("more.txt", "no option takes 'more.txt': the one before it has its value already."),
     ],
 )
 def test_options_of_other_scripts_have_a_hint(option: str, told: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -211,7 +212,7 @@ def test_help_is_grouped_and_has_every_option(
         (["--learning-rat=1"], r"no option '--learning-rat'\. Did you mean '--learning_rate'\?"),
         (["--sed", "1"], "no option '--sed'. Did you mean '--seed'"),
         (["--learn", "1"], "no option '--learn'"),  # no abbreviations
-        (["dsa-single-snli"], "no option 'dsa-single-snli'"),
+        (["dsa-single-snli"], "no option takes 'dsa-single-snli'"),
         (["--learning_rate", "high"], "--learning_rate.*invalid float value: 'high'"),
         (["--max_train_steps", "1.5"], "--max_train_steps.*invalid int or none value: '1.5'"),
         (["--learning_rate"], "--learning_rate.*expected one argument"),
