@@ -124,7 +124,7 @@ def test_mistake_of_a_run_is_passed_on_with_its_name(
 ) -> None:
     assert main([*command, "--max_train_samples", "1"]) == 2
     printed, written = capfd.readouterr()
-    assert "Training needs two examples or more" in written
+    assert "All 1 training examples are 'neutral'" in written
     last = "error: Run 1 of 1: dsa-single-snli, seed-0 failed with exit code 2; its own error stands above."
     assert error(caplog) == last
     assert not printed
