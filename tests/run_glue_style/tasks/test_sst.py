@@ -188,7 +188,7 @@ def test_data_set_with_bare_numbers_and_names_beside_them(tmp_path: Path) -> Non
     (tmp_path / "hub" / "train.jsonl").write_text("\n".join(map(json.dumps, lines)))
     found = load_hub(str(tmp_path / "hub"), None, SST[5])["train"]
     assert found.to_dict() == {"sentence": list(CLASS_NAMES[5]), "label": [0, 1, 2, 3, 4]}
-    with pytest.raises(ValueError, match=r"hub, split 'train', row 3: the label 2 is unknown"):
+    with pytest.raises(ValueError, match=r"train\.jsonl, line 3: the label 2 is unknown"):
         load_hub(str(tmp_path / "hub"), None, SST[2])
 
 
