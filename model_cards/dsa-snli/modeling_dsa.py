@@ -253,7 +253,7 @@ class DSAPreTrainedModel(PreTrainedModel):
         for name, entry in automatic_classes(classifier).items():
             setattr(self.config, name, entry)
         super().save_pretrained(save_directory, is_main_process, state_dict, **kwargs)
-        if is_main_process:
+        if is_main_process and (Path(save_directory) / CONFIG_NAME).is_file():  # an adapter alone has none
             if is_classifier and self.config.architectures != classes[:1]:  # by it a folder is known for a classifier's
                 self.config.architectures = classes[:1]
                 self.config.save_pretrained(save_directory)
@@ -261,8 +261,8 @@ class DSAPreTrainedModel(PreTrainedModel):
             if kwargs.get("variant") is None:
                 _remove_other_form(Path(save_directory))
             _let_others_read(Path(save_directory))
-            if push_to_hub:
-                self.push_to_hub(repo_id, **to_push, max_shard_size=kwargs.get("max_shard_size", "50GB"))
+        if is_main_process and push_to_hub:
+            self.push_to_hub(repo_id, **to_push, max_shard_size=kwargs.get("max_shard_size", "50GB"))
 
     def fold_embeddings(self) -> None:
         """Make prediction faster: what depends on one token alone becomes a table, and batch normalisation a product.
@@ -606,8 +606,6 @@ def _check_shapes(
     Raises:
         ValueError: They do not fit together, or the mask is one to be added to scores.
     """
-    if torch.compiler.is_compiling():
-        return
     if inputs_embeds is not None and (inputs_embeds.ndim != 3 or inputs_embeds.shape[2] != embedding_size):
         raise ValueError(
             f"inputs_embeds must have the shape (batch, tokens, {embedding_size}), got {tuple(inputs_embeds.shape)}."
@@ -617,8 +615,10 @@ def _check_shapes(
     for name, found in (("attention_mask", attention_mask), ("token_type_ids", token_type_ids)):
         if found is not None and found.shape != ids.shape:
             raise ValueError(f"{name} must have the shape {tuple(ids.shape)} of its batch, got {tuple(found.shape)}.")
-    # Floats alone: a GPU is waited for, and no tokenizer gives them.
-    if attention_mask is not None and attention_mask.is_floating_point() and bool((attention_mask < 0).any()):
+    # Floats alone: a GPU is waited for, and no tokenizer gives them. A graph cannot ask for values.
+    if attention_mask is None or not attention_mask.is_floating_point() or torch.compiler.is_compiling():
+        return
+    if bool((attention_mask < 0).any()):
         raise ValueError("attention_mask must be 1 for tokens and 0 for padding: it is not added to any scores.")
 
 

@@ -50,8 +50,15 @@ def teacher_caches() -> Path:
 
 
 def teacher_sha256(teacher: "SentenceTransformer") -> str:
-    """The hash of what its vectors depend on: the modules with their options, weights, tokenizer and prompt."""
-    described = [repr(teacher), teacher.prompts, teacher.default_prompt_name, teacher.max_seq_length]
+    """The hash of what its vectors depend on: the modules with their options and configs, weights, tokenizer and
+    prompt.
+    """
+    from transformers import PreTrainedModel
+
+    configs = [module.config.to_dict() for module in teacher.modules() if isinstance(module, PreTrainedModel)]
+    for config in configs:
+        config.pop("_name_or_path", None)  # where it lies
+    described = [repr(teacher), configs, teacher.prompts, teacher.default_prompt_name, teacher.max_seq_length]
     digest = hashlib.sha256(json.dumps(described, sort_keys=True, default=str).encode())
     backend = getattr(teacher.tokenizer, "backend_tokenizer", None)
     digest.update((backend.to_str() if backend is not None else repr(teacher.tokenizer)).encode())

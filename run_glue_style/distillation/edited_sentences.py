@@ -21,6 +21,7 @@ from pathlib import Path
 
 from tqdm.auto import tqdm
 
+from modeling_dsa.batching_dsa import replace_surrogates
 from modeling_dsa.command.command_line import make_parser, whole_number
 from modeling_dsa.command.exit_codes import exit_code_of
 from modeling_dsa.encoding.encoder import SentenceEncoder
@@ -175,7 +176,7 @@ def _edit(arguments: argparse.Namespace) -> None:
     refuse_input(arguments.output, [arguments.texts], "output")
     if arguments.output.exists() and not arguments.overwrite:
         raise ValueError(f"{arguments.output} exists: give --overwrite to replace it, or another name.")
-    sentences = list(open_sentences(arguments.texts, arguments.text_column).read())
+    sentences = list(map(replace_surrogates, open_sentences(arguments.texts, arguments.text_column).read()))
     near = None
     if arguments.near_words:
         near = near_words(SentenceEncoder.from_pretrained(arguments.near_words), sentences, NEAREST)

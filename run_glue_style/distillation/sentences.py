@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tqdm.auto import tqdm
 
+from modeling_dsa.batching_dsa import replace_surrogates
 from modeling_dsa.encoding.sources import SentenceSource
 from modeling_dsa.files.hashing import with_length
 from modeling_dsa.files.lines import STANDARD_INPUT
@@ -129,7 +130,8 @@ class Sentences:
 
     def _examples(self) -> Iterator[tuple[str, ...]]:
         columns = zip(*(source.read() for source in self._sources), strict=True)
-        yield from itertools.islice(columns, self._limit)
+        for example in itertools.islice(columns, self._limit):
+            yield tuple(map(replace_surrogates, example))
         for source in self._sources:
             source.require_unchanged()
 

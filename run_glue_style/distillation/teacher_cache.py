@@ -64,7 +64,15 @@ class _Folder:
 
     @property
     def is_finished(self) -> bool:
-        return all(path.is_file() for path in self.shards)
+        return all(map(self.is_whole, range(len(self.shards))))
+
+    def is_whole(self, number: int) -> bool:
+        """Whether a shard is there, and neither cut nor of other rows."""
+        try:
+            rows = len(np.load(self.shards[number], mmap_mode="r"))
+        except (OSError, EOFError, ValueError):
+            return False
+        return rows == min(SHARD_ROWS, self.count - number * SHARD_ROWS)
 
 
 class TeacherCache:
@@ -101,6 +109,7 @@ class TeacherCache:
         own = _Folder(root / f"{slug}-{sha256[:16]}", sha256, len(sentences))
         longer = None if own.is_finished else self._find_longer(root)  # a run that resumes keeps to what it began with
         found = longer or own
+        self._found = found
         self.folder, self.sha256, self._paths = found.path, found.sha256, found.shards
         self._is_longer = longer is not None
 
@@ -114,7 +123,7 @@ class TeacherCache:
             logger.info(f"{self.folder} holds the teacher's vectors of more sentences, which begin with these.")
             return
         own = range(process.rank, len(self._paths), process.count)
-        missing = [number for number in own if not self._paths[number].is_file()]
+        missing = [number for number in own if not self._found.is_whole(number)]
         self._remove_parts(set(own).difference(missing))  # a process may have been killed before it did so
         if not missing:
             return

@@ -229,6 +229,12 @@ def test_torch_compiles_no_lstm_in_one_graph() -> None:
         torch.compile(model_of(RECURRENT), fullgraph=True, backend="eager")(**batches()[0])
 
 
+def test_a_compiled_model_refuses_a_mask_of_another_shape() -> None:
+    batch = batches()[0]
+    with pytest.raises(ValueError, match="attention_mask must have the shape"):
+        torch.compile(model_of({}), backend="eager")(**batch | {"attention_mask": batch["attention_mask"][:1]})
+
+
 @pytest.mark.filterwarnings("ignore")  # torch's, on tracing
 def test_a_trace_is_refused() -> None:
     with pytest.raises(ValueError, match="keep the lengths of its example's sentences"):

@@ -72,6 +72,11 @@ def test_a_pair_with_a_sentence_that_is_held_out_is_not_trained_on(tmp_path: Pat
     assert set(premises[train]) == set(range(30)) - set(premises[held_out])
 
 
+def test_half_a_character_is_read_as_everywhere(tmp_path: Path) -> None:
+    (tmp_path / "cut.jsonl").write_text('{"text": "a cut \\ud83d"}\n')
+    assert list(sentences(tmp_path / "cut.jsonl")) == ["a cut \ufffd"]
+
+
 def test_what_is_blank_is_in_neither_part(tmp_path: Path) -> None:
     rows = [f"p{n}\t{'' if n % 2 else f'h{n}'}" for n in range(40)]
     found = sentences(write(tmp_path / "a.tsv", ["p\th", *rows]), ("p", "h"))

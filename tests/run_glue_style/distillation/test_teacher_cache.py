@@ -12,6 +12,7 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Normalize
 from small_repositories import save_system
 from small_runs import pairs
+from transformers import PreTrainedModel
 
 from modeling_dsa.command.launchers import Process
 from modeling_dsa.encoding.sources import open_sentences
@@ -56,7 +57,8 @@ def test_vectors_are_the_teachers_and_a_lost_shard_alone_is_computed_again(
     assert json.loads((cache.folder / "manifest.json").read_text())["teacher"]["name"] == "org/teacher"
     before = times(cache.folder)
     assert len(before) == 3
-    (cache.folder / "vectors-000001.npy").unlink()
+    shard = cache.folder / "vectors-000001.npy"
+    shard.write_bytes(shard.read_bytes()[:-10])  # as a full disk leaves it
     cache.compute(Process())
     after = times(cache.folder)
     assert {name for name in before if before[name] != after[name]} == {"vectors-000001.npy"}
@@ -138,10 +140,12 @@ def test_other_texts_and_other_weights_have_folders_of_their_own(teacher: Senten
     other = copy.deepcopy(teacher)
     with torch.no_grad():
         next(other.parameters())[-1, -1] += 1e-3
+    changed = copy.deepcopy(teacher)
+    next(module for module in changed.modules() if isinstance(module, PreTrainedModel)).config.routing_scale = 4.0
     found = {
         TeacherCache(tmp_path, "teacher", model, sentences(tmp_path, texts)).folder
-        for model in (teacher, other)
+        for model in (teacher, other, changed)
         for texts in (TEXTS, TEXTS[::-1], TEXTS[:20])
     }
-    assert len(found) == 6
+    assert len(found) == 9
     assert TeacherCache(tmp_path, "teacher", teacher, sentences(tmp_path, TEXTS)).folder in found
