@@ -105,7 +105,10 @@ def _make(arguments: argparse.Namespace, options: Sequence[str]) -> tuple[Path, 
     epochs = None if arguments.epochs is None else read_epochs(arguments.epochs)
     runs = plan_runs(table, arguments.row, arguments.seeds, arguments.quick, output_dir, arguments.data_dir, options)
     for run in runs[: len(runs) // arguments.seeds]:  # mistakes are told before hours of training
-        check_run(run)
+        try:
+            check_run(run)
+        except (ValueError, OSError) as error:
+            raise ValueError(f"{run.folder.parent.name}: {error}") from error
     return output_dir, reproduce(table, runs, output_dir, arguments.quick, epochs).as_markdown()
 
 

@@ -4,7 +4,6 @@ import itertools
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 
 from .parquet_rows import open_parquet
 from .remote_paths import AnyPath
@@ -39,7 +38,7 @@ def file_table(path: AnyPath) -> Table:
         ValueError: It has an unsupported extension, or is a broken Parquet file.
     """
     if file_extension(path) != ".parquet":
-        return Table(str(path), partial(read_rows, path), has_types="json" in file_extension(path))
+        return files_table(str(path), [path])
     with open_parquet(path) as opened:
         names = _class_names(path, opened.schema_arrow.metadata or {})
     return Table(str(path), lambda columns: with_class_names(read_rows(path, columns), names), names)

@@ -108,9 +108,8 @@ class TeacherCache:
         slug = re.sub(r"[^\w.-]+", "-", Path(name).name)
         own = _Folder(root / f"{slug}-{sha256[:16]}", sha256, len(sentences))
         longer = None if own.is_finished else self._find_longer(root)  # a run that resumes keeps to what it began with
-        found = longer or own
-        self._found = found
-        self.folder, self.sha256, self._paths = found.path, found.sha256, found.shards
+        self._found = longer or own
+        self.folder, self.sha256 = self._found.path, self._found.sha256
         self._is_longer = longer is not None
 
     def compute(self, process: Process) -> None:
@@ -122,7 +121,7 @@ class TeacherCache:
         if self._is_longer:
             logger.info(f"{self.folder} holds the teacher's vectors of more sentences, which begin with these.")
             return
-        own = range(process.rank, len(self._paths), process.count)
+        own = range(process.rank, len(self._found.shards), process.count)
         missing = [number for number in own if not self._found.is_whole(number)]
         self._remove_parts(set(own).difference(missing))  # a process may have been killed before it did so
         if not missing:
@@ -138,7 +137,7 @@ class TeacherCache:
         ):
             for number, sentences in self._shards(set(missing)):
                 vectors = self._shard(number, sentences, bar)
-                with write_npy(self._paths[number], "float16", vectors.shape[1]) as append:
+                with write_npy(self._found.shards[number], "float16", vectors.shape[1]) as append:
                     append(vectors)
                 self._remove_parts({number})
 
@@ -148,12 +147,12 @@ class TeacherCache:
         Raises:
             ValueError: Another process's shards are not there.
         """
-        if missing := [path for path in self._paths if not path.is_file()]:
+        if missing := [path for path in self._found.shards if not path.is_file()]:
             raise ValueError(
                 f"{missing[0]} is not there, as another process has another folder: give a --cache_dir that all "
                 "machines share."
             )
-        return TeacherVectors(self._paths, self.sha256)
+        return TeacherVectors(self._found.shards, self.sha256)
 
     def _find_longer(self, root: Path) -> _Folder | None:
         """The shortest finished folder of the same teacher whose sentences begin with these, or are these.

@@ -48,7 +48,7 @@ def run_study(
 
 def _refuse_near_miss(parser: argparse.ArgumentParser, options: Sequence[str]) -> None:
     """Refuse `--rows` for the study's own `--row`, which no script has."""
-    own = [option for action in parser._actions for option in action.option_strings if option.startswith("--")]
+    own = [option for option in parser._option_string_actions if option.startswith("--")]
     for name in given_options(options):
         if any(f"--{name}".startswith(option) or option.startswith(f"--{name}") for option in own):
             raise ValueError(unknown_option(f"--{name}", own))
