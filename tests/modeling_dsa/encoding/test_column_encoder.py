@@ -238,6 +238,12 @@ def test_spark_gives_the_work_of_a_killed_executor_to_another(model: Path, sente
 
 @pytest.mark.slow
 def test_datasets_encodes_what_a_killed_process_left(model: Path, sentences: Path, tmp_path: Path) -> None:
+    # Nothing but a fork's start tells that it works: its last row keeps it busy until that is seen.
+    sentences = shutil.copytree(sentences, tmp_path / "sentences")
+    for last in (sorted(sentences.iterdir())[index] for index in (FILES // 2 - 1, FILES - 1)):
+        table = pyarrow.parquet.read_table(last)
+        texts = [*table["text"].to_pylist()[:-1], " ".join(WORDS * 200_000)]
+        pyarrow.parquet.write_table(table.set_column(1, "text", [texts]), last)
     text, vectors, cache = script("map", model, sentences, tmp_path), tmp_path / "vectors.parquet", tmp_path / "cache"
     code = killing_one(
         text,
