@@ -7,10 +7,12 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from accelerate import Accelerator
 from accelerate.utils import DataLoaderConfiguration, DistributedType
+from torch.distributed.fsdp import CPUOffloadPolicy
 
 from modeling_dsa.command.launchers import started_processes
 
@@ -19,6 +21,16 @@ from .recipe import RunArguments
 
 logger = logging.getLogger(__name__)
 
+# What training needs of FSDP. Else buffers are left to one process, weights get other names or are split where nothing
+# puts them together, or all are halved in precision, batch normalisation's too.
+_SHARED_OUT: dict[str, Any] = {
+    "fsdp_version": 2,
+    "fsdp_cpu_ram_efficient_loading": False,
+    "fsdp_activation_checkpointing": False,
+    "fsdp_auto_wrap_policy": "NO_WRAP",
+    "fsdp_offload_params": False,
+    "mixed_precision": "no",
+}
 LONGEST_MEETING = 300.0  # seconds; torch waits half an hour for a process that died before it came, and so do its GPUs
 
 
@@ -53,11 +65,13 @@ def make_accelerator(run: RunArguments, output_dir: Path) -> Accelerator:
             "train alone. Start one `accelerate launch` on each node, as configuration/slurm/train.sbatch does; on a "
             "CPU give the script --cpu and the launcher --multi_gpu."
         )
-    if accelerator.distributed_type in (DistributedType.FSDP, DistributedType.DEEPSPEED, DistributedType.MEGATRON_LM):
+    if accelerator.distributed_type in (DistributedType.DEEPSPEED, DistributedType.MEGATRON_LM):
         raise ValueError(
-            f"The launch file asks for {accelerator.distributed_type.value}, which shares out weights: training keeps "
-            "all of them in each process (DDP), as the files of configuration/accelerate say."
+            f"The launch file asks for {accelerator.distributed_type.value}: training keeps all weights in each "
+            "process (DDP) or shares them out by FSDP, as the files of configuration/accelerate say."
         )
+    if accelerator.distributed_type == DistributedType.FSDP:
+        _refuse_other_sharing(accelerator, run)
     if accelerator.gradient_accumulation_steps != 1:
         raise ValueError("Give --gradient_accumulation_steps to the script, behind its name, and not to the launcher.")
     if accelerator.mixed_precision == "fp16" and accelerator.device.type == "cpu":
@@ -70,6 +84,27 @@ def make_accelerator(run: RunArguments, output_dir: Path) -> Accelerator:
             "float32: give --mixed_precision no."
         )
     return accelerator
+
+
+def _refuse_other_sharing(accelerator: Accelerator, run: RunArguments) -> None:
+    """Refuse what FSDP can do and this engine cannot, before anything is trained."""
+    plugin = accelerator.state.fsdp_plugin
+    has = {
+        "fsdp_version": plugin.fsdp_version,
+        "fsdp_cpu_ram_efficient_loading": plugin.cpu_ram_efficient_loading,
+        "fsdp_activation_checkpointing": plugin.activation_checkpointing,
+        "fsdp_auto_wrap_policy": "NO_WRAP" if plugin.auto_wrap_policy is None else "another",
+        "fsdp_offload_params": isinstance(plugin.cpu_offload, CPUOffloadPolicy),
+        "mixed_precision": accelerator.mixed_precision,
+    }
+    for name, value in _SHARED_OUT.items():
+        if has[name] != value:
+            raise ValueError(
+                f"The launch file asks for FSDP with {name} {has[name]}, which training cannot do: give it "
+                f"{value}, as configuration/accelerate/shared_weights.yaml does."
+            )
+    if run.hub_strategy == "every_save":
+        raise ValueError("--hub_strategy every_save needs all weights in one process, not FSDP: leave one of them out.")
 
 
 @contextmanager

@@ -4,7 +4,6 @@ It needs examples that are tokenised already, such as `TokenizedExamples`. What 
 objective's.
 """
 
-import copy
 import itertools
 import math
 import time
@@ -31,6 +30,7 @@ from .objective import Metrics, Objective, metric_value
 from .optimizer import make_optimizer, make_scheduler
 from .progress import ENTROPY_KEY, Progress
 from .recipe import RunArguments, TrainingRecipe
+from .sharding import is_shared_out, whole, whole_copy
 from .soft_attention import plan_soft_attention
 from .training_batches import Batch, GlobalBatches, GroupedSampler, PaddingCollator, model_inputs
 from .weight_average import WeightAverage
@@ -142,10 +142,7 @@ class Trainer:
                 f"No evaluation had a finite loss and {self.objective.metric_for_best_model}: there are no weights to "
                 "keep. Start anew with --overwrite_output_dir and a lower --learning_rate."
             )
-        best = self.checkpoints.load_best()
-        with torch.no_grad():
-            for name, tensor in self._trained_tensors().items():
-                tensor.copy_(best[name])
+        self._take_best()
         return self.progress
 
     def predict(self, examples: Any) -> tuple[torch.Tensor, torch.Tensor]:
@@ -159,11 +156,7 @@ class Trainer:
 
     def best_model(self) -> PreTrainedModel:
         """A copy of the model with the best weights so far, on the CPU."""
-        model = self.unwrapped_model()
-        weights = {name: tensor.to("cpu", copy=True) for name, tensor in model.state_dict().items()}
-        with torch.device("meta"):  # nothing is drawn
-            copied = type(model)(copy.deepcopy(model.config))
-        copied.load_state_dict(weights | self.checkpoints.load_best(), assign=True)
+        copied = whole_copy(self.unwrapped_model(), self.checkpoints.load_best())
         self.objective.finish(copied)
         return copied
 
@@ -191,6 +184,16 @@ class Trainer:
         size = min(self.recipe.per_device_train_batch_size * processes, len(order))
         sample = order[: min(self.recipe.batch_norm_batches, len(order) // size) * size]
         return self._loader(train_examples, batch_sampler=GlobalBatches(sample, -(-size // processes), processes))
+
+    @torch.no_grad()
+    def _take_best(self) -> None:
+        """Give the model its best weights; one that FSDP has shared out becomes whole."""
+        model, best = self.unwrapped_model(), self.checkpoints.load_best()
+        if is_shared_out(model):
+            self.model = whole_copy(model, best).to(self.accelerator.device)
+        else:
+            for name, tensor in self._trained_tensors().items():
+                tensor.copy_(best[name])
 
     def _train_epoch(self, bar: "tqdm[Any]", signals: Sequence[int]) -> None:
         """Train on what is left of the current epoch."""
@@ -360,7 +363,7 @@ class Trainer:
 
     def _trained_tensors(self) -> dict[str, torch.Tensor]:
         model = self.unwrapped_model()
-        tensors = {name: tensor.data for name, tensor in model.named_parameters() if tensor.requires_grad}
+        tensors = {name: whole(tensor.data) for name, tensor in model.named_parameters() if tensor.requires_grad}
         return tensors | self._buffers()
 
     def _buffers(self) -> dict[str, torch.Tensor]:

@@ -14,6 +14,7 @@ from transformers import PreTrainedTokenizerBase
 from modeling_dsa.files.replacing import write_json
 
 from .objective import Objective
+from .sharding import whole
 from .training_batches import Batch, model_inputs
 
 
@@ -24,9 +25,9 @@ class NonFiniteError(ValueError):
 def clip_gradient(accelerator: Accelerator, model: nn.Module, max_norm: float) -> Tensor:
     """Clip the gradient's norm, unless `max_norm` is 0, and return what it was before. ()"""
     if max_norm:
-        clipped: Tensor = accelerator.clip_grad_norm_(model.parameters(), max_norm)
-        return clipped
-    return torch.nn.utils.get_total_norm([weight.grad for weight in model.parameters() if weight.grad is not None])
+        return whole(accelerator.clip_grad_norm_(model.parameters(), max_norm))
+    gradients = [weight.grad for weight in model.parameters() if weight.grad is not None]
+    return whole(torch.nn.utils.get_total_norm(gradients))
 
 
 def is_finite_update(accelerator: Accelerator, loss: float, norm: float) -> bool:

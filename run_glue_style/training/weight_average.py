@@ -7,6 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from .sharding import assign, own_part, whole
+
 
 class WeightAverage:
     """Average of all trained weights and of all float buffers (batch normalisation's statistics).
@@ -27,7 +29,8 @@ class WeightAverage:
         """Take in the current weights; call it after each update of the model."""
         decay = min(self.decay, (1 + self.updates) / (10 + self.updates))
         self.updates += 1
-        torch._foreach_lerp_(self._average, [tensor.detach() for tensor in self._live], 1 - decay)
+        averages, live = ([own_part(tensor.detach()) for tensor in tensors] for tensors in (self._average, self._live))
+        torch._foreach_lerp_(averages, live, 1 - decay)
 
     @contextmanager
     def applied(self) -> Iterator[None]:
@@ -47,11 +50,11 @@ class WeightAverage:
 
     def state_dict(self) -> dict[str, Any]:
         """State for a checkpoint."""
-        return {"updates": self.updates, "average": [tensor.clone() for tensor in self._average]}
+        return {"updates": self.updates, "average": [whole(tensor).clone() for tensor in self._average]}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore the state of a checkpoint."""
         self.updates = state["updates"]
         averages: list[Tensor] = state["average"]
         for average, saved in zip(self._average, averages, strict=True):
-            average.copy_(saved)
+            assign(average, saved)

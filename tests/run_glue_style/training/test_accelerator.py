@@ -5,17 +5,19 @@ import multiprocessing
 import os
 import socket
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 import torch
 from accelerate import Accelerator
 from accelerate.state import AcceleratorState, GradientState
-from accelerate.utils import DistributedType
+from accelerate.utils import DistributedType, FullyShardedDataParallelPlugin
 
 from run_glue_style.training import accelerator
 from run_glue_style.training.accelerator import make_accelerator
 from run_glue_style.training.recipe import RunArguments
+
+PUSHED = {"push_to_hub": True, "hub_model_id": "ada/mine"}
 
 
 def test_tasks_of_slurm_that_do_not_know_each_other_are_refused(
@@ -47,12 +49,34 @@ def test_bf16_that_is_emulated_is_told_of(
     assert ("This machine has no instructions for bf16" in caplog.text) is is_told
 
 
-def test_launch_files_that_share_out_weights_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("kind", "options", "run", "message"),
+    [
+        ("DEEPSPEED", {}, {}, r"asks for DEEPSPEED: training keeps all weights in each process \(DDP\) or shares"),
+        ("FSDP", {"fsdp_version": 1}, {}, "FSDP with fsdp_version 1, which training cannot do: give it 2, as config"),
+        ("FSDP", {"cpu_ram_efficient_loading": True}, {}, "fsdp_cpu_ram_efficient_loading True, .* give it False, as"),
+        ("FSDP", {"activation_checkpointing": True}, {}, "fsdp_activation_checkpointing True, .* give it False, as"),
+        ("FSDP", {"auto_wrap_policy": "size_based_wrap"}, {}, "fsdp_auto_wrap_policy another, .* give it NO_WRAP, as"),
+        ("FSDP", {"cpu_offload": True}, {}, "fsdp_offload_params True, .* give it False, as"),
+        ("FSDP", {}, {"mixed_precision": "bf16"}, "mixed_precision bf16, .* give it no, as"),
+        ("FSDP", {}, PUSHED | {"hub_strategy": "every_save"}, "every_save needs all weights in one process"),
+    ],
+)
+def test_weights_that_are_shared_out_in_another_way_are_refused(
+    kind: str,
+    options: dict[str, Any],
+    run: dict[str, Any],
+    message: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     AcceleratorState._reset_state(reset_partial_state=True)
     GradientState._reset_state()
-    monkeypatch.setattr(Accelerator, "distributed_type", DistributedType.FSDP)  # which takes a GPU
-    with pytest.raises(ValueError, match=r"asks for FSDP, .*: training keeps all of them in each process \(DDP\)"):
-        make_accelerator(RunArguments(output_dir=tmp_path, cpu=True, report_to="none"), tmp_path)
+    plugin = FullyShardedDataParallelPlugin(**({"fsdp_version": 2, "cpu_ram_efficient_loading": False} | options))
+    monkeypatch.setattr(Accelerator, "distributed_type", DistributedType[kind])  # which takes a GPU
+    monkeypatch.setattr(AcceleratorState, "fsdp_plugin", plugin, raising=False)
+    with pytest.raises(ValueError, match=message):
+        make_accelerator(RunArguments(output_dir=tmp_path, cpu=True, report_to="none", **run), tmp_path)
 
 
 def wait_alone(folder: Path, errors: Path) -> None:

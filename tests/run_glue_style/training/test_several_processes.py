@@ -1,4 +1,4 @@
-"""Several nodes: processes with node ranks of their own, over loopback, train what one process trains."""
+"""Several processes over loopback, as nodes or with weights that are shared out, train what one process trains."""
 
 import os
 import re
@@ -20,6 +20,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("datasets_cache")]
 REPOSITORY = Path(__file__).parents[3]
 SCRIPT = REPOSITORY / "run_glue_style" / "run_nli.py"
 CONFIGURATION = REPOSITORY / "configuration"
+SUPPORT = REPOSITORY / "tests" / "support"
 # 5 batches of 32 rows and one of 11, which two processes share as 6 and 5; two batches make an update.
 COUNTS = {"train": 171, "validation": 60, "test": 50}
 GLOBAL_BATCH, STEPS = 32, 24
@@ -190,6 +191,30 @@ def test_two_nodes_one_of_which_dies_train_to_the_weights_of_one_process_with_th
     assert len(list(run.rglob("*tfevents*"))) == 2  # of the job, and of the nodes before it
     assert not list(run.rglob(".*"))
     assert not (run / "checkpoints").exists()
+
+
+def test_processes_that_share_out_a_trained_word_table_are_stopped_and_train_to_the_weights_of_one(
+    tmp_path: Path, files: dict[str, Any], environment: dict[str, str]
+) -> None:
+    run, table = tmp_path / "run", {"freeze_embeddings": "false"}
+    launch = ["-m", "accelerate.commands.launch", "--config_file", CONFIGURATION / "accelerate" / "shared_weights.yaml"]
+    launch += ["--num_processes", 2, "--main_process_port", free_port(), SUPPORT / "share_out_on_cpu.py", "--cpu"]
+    words = [*map(str, [sys.executable, *launch]), *as_arguments(options_of(files, run, 2) | table)]
+    words += ["--checkpointing_steps", "1"]
+    environment = environment | {"PYTHONPATH": str(REPOSITORY)}
+    process = subprocess.Popen(words, env=environment, stderr=subprocess.PIPE, text=True)
+    wait_for_checkpoints(run, 3, [process])
+    process.terminate()
+    assert "Stopped; the checkpoint is written." in process.communicate(timeout=60)[1]
+    assert list(run.glob("checkpoints/step-*/pytorch_model_fsdp_0"))  # in parts
+    assert not (run / "all_results.json").exists()
+    done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert "Resuming from" in done.stderr
+    assert read_results(run)["processes"] == 2
+    one_process = tmp_path / "one"
+    assert run_main(main, "run_nli.py", options_of(files, one_process, 1) | table, "--cpu") == 0
+    assert_same_training(one_process, run)
 
 
 def test_slurm_job_without_a_script_says_what_is_missing(tmp_path: Path, environment: dict[str, str]) -> None:
