@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from modeling_dsa.command.optional_packages import optional_packages
 from modeling_dsa.command.standard_output import standard_output
-from modeling_dsa.files.replacing import filled_folder, refuse_file, refuse_input, refuse_other_files, write_json
+from modeling_dsa.files.outputs import refuse_input, refuse_other_files, require_folder
+from modeling_dsa.files.replacing import filled_folder, write_json
 from modeling_dsa.files.shown_paths import command_without_folders, without_folders
 from modeling_dsa.shipped.models import model_source
 
@@ -112,7 +113,7 @@ def run(arguments: argparse.Namespace) -> int:
     from modeling_dsa.files.model_hashes import model_file_hashes, require_model
 
     folder: Path = arguments.output
-    refuse_file(folder, "--output")  # told before the work, and nothing is written before there are figures
+    require_folder(folder, "--output")  # told before the work, and nothing is written before there are figures
     if arguments.card:
         folder = Path(arguments.model)
         read_card(folder)  # a mistake is told before the work

@@ -13,7 +13,8 @@ from modeling_dsa.command.command_line import whole_number
 from modeling_dsa.command.optional_packages import optional_packages
 from modeling_dsa.command.standard_output import standard_output
 from modeling_dsa.files.model_folder import read_config
-from modeling_dsa.files.replacing import refuse_file, refuse_input, replaced_file, write_json
+from modeling_dsa.files.outputs import refuse_input, require_folder
+from modeling_dsa.files.replacing import replaced_file, write_json
 from modeling_dsa.files.shown_paths import command_without_folders, last_part, without_folders
 from modeling_dsa.shipped.models import model_source
 
@@ -271,7 +272,7 @@ def _check_outputs(paths: Sequence[Path], extensions: Sequence[str], folder: Pat
     for path in paths:
         if path.suffix.lower() not in extensions:
             raise ValueError(f"{path}: this is written as {', '.join(extensions)}: give another name.")
-        refuse_file(path.parent, "--output")
+        require_folder(path.parent, "--output")
         refuse_input(path, [*inputs, *(folder / name for name in _OF_MODELS)], "--output")
 
 

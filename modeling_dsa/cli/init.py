@@ -11,7 +11,7 @@ from modeling_dsa.command.command_line import positive_number, whole_number
 from modeling_dsa.files.loading import load_config
 from modeling_dsa.files.model_folder import holds_model
 from modeling_dsa.files.model_replacing import replaced_model
-from modeling_dsa.files.replacing import refuse_file
+from modeling_dsa.files.outputs import require_folder
 from modeling_dsa.files.text_files import read_texts
 from modeling_dsa.shipped.nli import NLI_CLASS_NAMES
 
@@ -112,7 +112,7 @@ def run(arguments: argparse.Namespace) -> int:
     from modeling_dsa.text.building import build_model
 
     output: Path = arguments.output
-    refuse_file(output, "OUTPUT")
+    require_folder(output, "OUTPUT")
     if output.is_dir() and any(output.iterdir()):
         if not arguments.overwrite:
             raise ValueError(f"{output} is not empty: give --overwrite to replace the model in it, or another folder.")

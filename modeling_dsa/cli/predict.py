@@ -11,7 +11,8 @@ from modeling_dsa.command.device import default_device
 from modeling_dsa.command.standard_output import standard_output
 from modeling_dsa.files.loading import load_config, load_model_and_tokenizer
 from modeling_dsa.files.model_folder import holds_model
-from modeling_dsa.files.replacing import refuse_input, replaced_file
+from modeling_dsa.files.outputs import refuse_input
+from modeling_dsa.files.replacing import replaced_file
 from modeling_dsa.shipped.models import model_source
 
 if TYPE_CHECKING:

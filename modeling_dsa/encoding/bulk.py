@@ -18,8 +18,8 @@ from modeling_dsa.batching_dsa import VectorType
 from modeling_dsa.command.launchers import Process
 from modeling_dsa.files.lines import STANDARD_INPUT
 from modeling_dsa.files.model_folder import holds_model
+from modeling_dsa.files.outputs import require_folder
 from modeling_dsa.files.remote_paths import AnyPath
-from modeling_dsa.files.replacing import refuse_file
 from modeling_dsa.text.cut_texts import cut_texts
 from modeling_dsa.unknown_texts_dsa import told_unknown, unknown_texts
 
@@ -85,7 +85,7 @@ def check_output(output: AnyPath, overwrite: bool, process: Process) -> None:
             processes would write one file.
     """
     if isinstance(output, Path):
-        refuse_file(output.parent, "OUTPUT")
+        require_folder(output.parent, "OUTPUT")
         if holds_model(output.parent):  # a push would take the vectors along
             raise ValueError(f"{output} is in the folder of a model: give another place for the vectors.")
     if output.suffix == ".npy":

@@ -5,10 +5,9 @@ import glob
 import hashlib
 import json
 import os
-import re
 import shutil
 import socket
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -85,63 +84,6 @@ def filled_folder(folder: Path, last: str | None = None) -> Iterator[Path]:
         raise
     finally:
         shutil.rmtree(beside, ignore_errors=True)
-
-
-def refuse_input(output: Path, inputs: Iterable[str | Path], option: str) -> None:
-    """Refuse a file to write that would replace what is read, or where a folder is, or whose name is a URL.
-
-    Args:
-        output: The file.
-        inputs: What is read; what is no file is a text.
-        option: Which says where the output goes.
-
-    Raises:
-        ValueError: It is one of them, or a folder, or a URL.
-    """
-    _refuse_url(output, option)
-    if output.is_dir():
-        raise ValueError(f"{output} is a folder: give another {option}.")
-    for given in inputs:
-        is_there = os.path.exists(given)  # noqa: PTH110  (pathlib's fails for a text too long for a name)
-        if is_there and output.exists() and output.samefile(given):
-            raise ValueError(f"{output} is an input, and would be replaced: give another {option}.")
-
-
-def refuse_other_files(paths: Iterable[Path], option: str) -> None:
-    """Refuse to replace files of the names that a command writes, in a folder that holds nothing of that command.
-
-    Args:
-        paths: What the command writes or removes there.
-        option: Which says where they go.
-
-    Raises:
-        ValueError: One of them is there.
-    """
-    for path in paths:
-        if path.exists():
-            raise ValueError(f"{path} is there, and no file of this command: give another {option}, or move it away.")
-
-
-def refuse_file(folder: Path, option: str) -> None:
-    """Refuse the name of a folder to write where a file is, or one within a file, or a URL; nothing is made.
-
-    Args:
-        folder: What was given.
-        option: What it was given with, for the sentence.
-
-    Raises:
-        ValueError: A file is there, or it is a URL.
-    """
-    _refuse_url(folder, option)
-    there = next(path for path in (folder, *folder.absolute().parents) if path.exists())
-    if not there.is_dir():
-        raise ValueError(f"{there} is a file: give {option} a folder.")
-
-
-def _refuse_url(path: Path, option: str) -> None:
-    """Refuse what was typed as a URL, such as `s3://bucket/a.csv`: as a path it is in a folder `s3:` here."""
-    if re.match(r"[a-z][a-z0-9+.-]+:/", path.as_posix(), re.IGNORECASE):
-        raise ValueError(f"{path} is a URL, and this is written on this machine alone: give another {option}.")
 
 
 def _upload(file: Path, path: "UPath") -> None:

@@ -16,7 +16,8 @@ from huggingface_hub import constants
 from modeling_dsa.files.card_sections import CARD, read_card
 from modeling_dsa.files.hashing import file_hash
 from modeling_dsa.files.model_folder import read_config
-from modeling_dsa.files.replacing import filled_folder, refuse_file
+from modeling_dsa.files.outputs import require_folder
+from modeling_dsa.files.replacing import filled_folder
 from modeling_dsa.onnx.session import FOLDER, QUANTIZED_FILE, OnnxModel, data_file
 from modeling_dsa.shipped.files import MODEL_CARDS
 from modeling_dsa.shipped.nli import NLI_CLASS_NAMES, NLI_PAIRS
@@ -54,7 +55,7 @@ def write_static_space(
         ValueError: The ONNX file is not that of the model or not complete, its tokenizer is not one of this package's,
             or `output` is a file or a URL or holds something else.
     """
-    refuse_file(output, "OUTPUT")
+    require_folder(output, "OUTPUT")
     built = _read_bundle(bundle)
     config = read_config(model)
     onnx_file = model / FOLDER / QUANTIZED_FILE

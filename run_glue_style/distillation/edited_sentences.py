@@ -26,7 +26,8 @@ from modeling_dsa.command.command_line import make_parser, whole_number
 from modeling_dsa.command.exit_codes import exit_code_of
 from modeling_dsa.encoding.encoder import SentenceEncoder
 from modeling_dsa.encoding.sources import open_sentences
-from modeling_dsa.files.replacing import refuse_input, replaced_file
+from modeling_dsa.files.outputs import refuse_input
+from modeling_dsa.files.replacing import replaced_file
 
 from .near_words import FEWEST_OCCURRENCES, near_words
 

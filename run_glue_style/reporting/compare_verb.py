@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 from modeling_dsa.batching_dsa import replace_surrogates
 from modeling_dsa.command.optional_packages import optional_packages
 from modeling_dsa.command.standard_output import standard_output
-from modeling_dsa.files.replacing import filled_folder, refuse_file, refuse_input, refuse_other_files
+from modeling_dsa.files.outputs import refuse_input, refuse_other_files, require_folder
+from modeling_dsa.files.replacing import filled_folder
 
 if TYPE_CHECKING:
     from .run_comparison import ComparedRow, Differing
@@ -60,7 +61,7 @@ def run(arguments: argparse.Namespace) -> int:
 
         from .run_comparison import classify_examples, compare_table, draw_curves, read_runs
 
-    refuse_file(arguments.output_dir, "--output_dir")
+    require_folder(arguments.output_dir, "--output_dir")
     if arguments.labelled is not None:
         refuse_input(arguments.output_dir / DIFFERING, [arguments.labelled], "--output_dir")
     _refuse_other_comparison(arguments.output_dir)

@@ -16,8 +16,9 @@ from matplotlib.figure import Figure
 
 from modeling_dsa.command.command_line import make_parser
 from modeling_dsa.command.exit_codes import exit_code_of
+from modeling_dsa.files.outputs import require_folder
 from modeling_dsa.files.pictures import EXTENSIONS, look, save_png_and_svg
-from modeling_dsa.files.replacing import filled_folder, refuse_file
+from modeling_dsa.files.replacing import filled_folder
 from run_glue_style.training.progress import ENTROPY_KEY
 from run_glue_style.training.results import read_results
 
@@ -69,7 +70,7 @@ def draw_files(paths: Sequence[Path], output: Path) -> None:
     """
     if output.name in ("", "..") or output.suffix.lower() in EXTENSIONS:
         raise ValueError(f"{output} names no picture: give a path without an extension, such as plots/entropy.")
-    refuse_file(output.parent, "--output")
+    require_folder(output.parent, "--output")
     runs = {_name(path): read_results(path) for path in paths}
     if len(runs) < len(paths):
         raise ValueError("Two of the runs have one name, by their folders and files: draw them apart.")

@@ -17,7 +17,7 @@ from modeling_dsa.encoders_dsa import ENCODERS
 from modeling_dsa.files.card_sections import CARD, keep_own_words, read_card, save_card
 from modeling_dsa.files.loading import load_config, load_model_and_tokenizer, load_tokenizer, loading_errors
 from modeling_dsa.files.model_replacing import RESULTS
-from modeling_dsa.files.replacing import refuse_input
+from modeling_dsa.files.outputs import refuse_input
 from modeling_dsa.hub.publishing import check_repo_id
 from modeling_dsa.poolings_dsa import POOLINGS
 from modeling_dsa.shipped.files import CARD_TEMPLATE

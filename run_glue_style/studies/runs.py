@@ -15,7 +15,8 @@ from typing import Any
 
 from modeling_dsa import DSAConfig
 from modeling_dsa.files.model_replacing import EXAMPLE_SCORES, RESULTS
-from modeling_dsa.files.replacing import json_text, refuse_file, replaced_file, write_json
+from modeling_dsa.files.outputs import require_folder
+from modeling_dsa.files.replacing import json_text, replaced_file, write_json
 from run_glue_style.training.arguments import option_values, without_options
 from run_glue_style.training.entry import CheckedRun
 from run_glue_style.training.results import read_run
@@ -73,7 +74,7 @@ def make_runs(runs: Sequence[PlannedRun], write_table: Callable[[], None]) -> No
         KeyboardInterrupt: It was asked to stop; a run in training has written a checkpoint.
     """
     for run in runs:  # mistakes are told before hours of training
-        refuse_file(run.folder, "--output_dir")
+        require_folder(run.folder, "--output_dir")
         refuse_other_options(run)
     for number, run in enumerate(runs, 1):
         name = f"{number} of {len(runs)}: {run.folder.parent.name}, {run.folder.name}"

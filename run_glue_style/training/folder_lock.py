@@ -9,7 +9,8 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from modeling_dsa.files.replacing import refuse_file, write_json
+from modeling_dsa.files.outputs import require_folder
+from modeling_dsa.files.replacing import write_json
 
 _LOCK, _HOLDER = ".lock", ".lock-holder.json"
 
@@ -27,7 +28,7 @@ def locked_folder(folder: Path) -> Iterator[None]:
     Raises:
         ValueError: It is a file, or another process holds it; the sentence says which.
     """
-    refuse_file(folder, "--output_dir")
+    require_folder(folder, "--output_dir")
     missing = [path for path in (folder, *folder.parents) if not path.exists()]
     folder.mkdir(parents=True, exist_ok=True)
     path, holder = folder / _LOCK, folder / _HOLDER
