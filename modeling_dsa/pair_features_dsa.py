@@ -45,7 +45,7 @@ class PairFeatures(nn.Module):
             counted = config.vocab_size if "idf_overlap" in self.names else None
             self.overlap = TokenOverlap(config.embedding_size, counted)
 
-    def forward(self, first: Tensor, second: Tensor, overlap: Tensor | None = None) -> Tensor:
+    def forward(self, first: Tensor, second: Tensor, overlap: Tensor | None) -> Tensor:
         """Lay the features side by side.
 
         Args:
@@ -72,7 +72,8 @@ class PairFeatures(nn.Module):
         if self.gates is not None and name == "gated":
             factors: Tensor = self.gates(first, second)
             return factors
-        if overlap is not None and name in OVERLAPS:
+        if name in OVERLAPS:
+            assert overlap is not None
             return overlap.to(first.dtype)
         # What keeps the cosine of an empty text from 0 / 0 is 0 in half precision.
         exact = at_least_float32(first), at_least_float32(second)

@@ -4,9 +4,10 @@
     python -m run_glue_style.reproduce --table sst --data_dir trees --vectors glove.840B.300d.zip
 
 All other options (--recipe, --mixed_precision, --num_train_epochs ...) go to the script that trains: run_nli.py,
-run_sst.py or run_stance.py. The table is in OUTPUT_DIR/table.md, table.json and plot.png, and grows with each run.
-A run is OUTPUT_DIR/SETTING/seed-N.json, its model is in the folder OUTPUT_DIR/SETTING/seed-N. The same command
-resumes where it was stopped; what is finished is not done again.
+run_sst.py or run_stance.py; --vectors is needed where the data are not those of the package. The table is in
+OUTPUT_DIR/table.md, table.json and plot.png, and grows with each run. A run is OUTPUT_DIR/SETTING/seed-N.json, its
+model is in the folder OUTPUT_DIR/SETTING/seed-N. The same command resumes where it was stopped; what
+is finished is not done again.
 """
 
 import argparse
@@ -82,9 +83,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         "four .csv for fnc1; for snli the three .jsonl, or nothing for the pairs of the package.",
     )
     parser.add_argument(
-        "--vectors", type=Path, help="Word vectors; needed wherever the data are not those of the package."
-    )
-    parser.add_argument(
         "--epochs",
         type=Path,
         metavar="FILE",
@@ -98,8 +96,6 @@ def _make(arguments: argparse.Namespace, options: Sequence[str]) -> tuple[Path, 
     output_dir = arguments.output_dir or Path("runs") / f"reproduce-{table.name}"
     if arguments.quick:
         output_dir = output_dir.parent / f"{output_dir.resolve().name}-quick"
-    if arguments.vectors is not None:
-        options = ["--vectors", str(arguments.vectors), *options]
     if arguments.epochs is not None and not table.costs:
         raise ValueError(f"The table '{table.name}' has no seconds: leave --epochs out.")
     epochs = None if arguments.epochs is None else read_epochs(arguments.epochs)

@@ -19,7 +19,7 @@ from pathlib import Path
 if not __package__:  # started by its path: Python searches this folder, and not the repository's root
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 
-from modeling_dsa.command.command_line import make_parser
+from modeling_dsa.command.command_line import make_parser, whole_number
 from modeling_dsa.shipped.settings import grid_path
 from run_glue_style.reporting.grid.definition import LEFT_OUT, read_grid
 from run_glue_style.reporting.grid.table import GridTable
@@ -34,7 +34,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("grid", help="A grid in configuration/grids by name, or a YAML file.")
     parser.add_argument("--output_dir", type=Path, help="Folder of runs and table; default: runs/GRID.")
     parser.add_argument("--row", nargs="+", default=[], help="Train only these rows.")
-    parser.add_argument("--seeds", type=int, nargs="+", help="Train with these seeds; default: the grid's.")
+    parser.add_argument("--seeds", type=whole_number(0), nargs="+", help="Train with these seeds; default: the grid's.")
     return run_study(parser, LEFT_OUT | {"seed": "give --seeds"}, _make, argv)
 
 

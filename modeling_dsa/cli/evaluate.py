@@ -2,7 +2,6 @@
 
 import argparse
 import itertools
-import json
 import logging
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from modeling_dsa.command.optional_packages import optional_packages
 from modeling_dsa.command.standard_output import standard_output
-from modeling_dsa.files.outputs import refuse_input, refuse_other_files, require_folder
+from modeling_dsa.files.outputs import refuse_input, refuse_other_report, require_folder
 from modeling_dsa.files.replacing import filled_folder, write_json
 from modeling_dsa.files.shown_paths import command_without_folders, without_folders
 from modeling_dsa.shipped.models import model_source
@@ -109,35 +108,32 @@ def run(arguments: argparse.Namespace) -> int:
         from modeling_dsa.evaluation import card, models, probes, report, similarity
     from modeling_dsa.command.environment import environment
     from modeling_dsa.files.card_sections import CARD, read_card, save_changed_card
-    from modeling_dsa.files.hashing import describe_files, require_hash
-    from modeling_dsa.files.model_hashes import model_file_hashes, require_model
+    from modeling_dsa.files.model_hashes import unchanged
 
-    folder: Path = arguments.output
-    require_folder(folder, "--output")  # told before the work, and nothing is written before there are figures
+    # Mistakes are told before the work, and nothing is written before there are figures.
+    folder, option = (Path(arguments.model), "MODEL") if arguments.card else (arguments.output, "--output")
+    require_folder(folder, option)
     if arguments.card:
-        folder = Path(arguments.model)
-        read_card(folder)  # a mistake is told before the work
+        read_card(folder)
     inputs = [*arguments.similarity, *itertools.chain(*arguments.probe), *arguments.labelled]
     for name in (report.FILE, report.TABLE, report.PICTURE):
-        refuse_input(folder / name, inputs, "--output")
-    _refuse_other_figures(folder)
-    # Of one that is missing, what reads it tells.
-    described = {path: describe_files([path])[0] for path in inputs if path.is_file()}
+        refuse_input(folder / name, inputs, option)
+    others = [folder / report.TABLE, folder / report.PICTURE]
+    refuse_other_report(folder / report.FILE, others, report.Evaluation.from_json, option)
     columns: Sequence[str] | None = arguments.text_column
-    pairs = {path: similarity.read_similarity(path, columns, arguments.score_column) for path in arguments.similarity}
-    labelled = [
-        (paths, [probes.read_labelled(path, columns, arguments.label_column) for path in paths])
-        for paths in arguments.probe
-    ]
-    for _, files in labelled:
-        probes.check_files(files)
-    hashes = model_file_hashes(arguments.model)
-    model = models.open_model(arguments.model)
-    classification = _classification(model, arguments, described)  # first, for its files have not been read yet
-    results = [*_similarity(model, pairs, described), *_probes(model, labelled, described), *classification]
-    require_model(arguments.model, hashes)
-    for path, file in described.items():
-        require_hash(path, file["sha256"])
+    with unchanged(arguments.model, inputs) as (hashes, described):
+        pairs = {
+            path: similarity.read_similarity(path, columns, arguments.score_column) for path in arguments.similarity
+        }
+        labelled = [
+            (paths, [probes.read_labelled(path, columns, arguments.label_column) for path in paths])
+            for paths in arguments.probe
+        ]
+        for _, files in labelled:
+            probes.check_files(files)
+        model = models.open_model(arguments.model)
+        classification = _classification(model, arguments, described)  # first, for its files have not been read yet
+        results = [*_similarity(model, pairs, described), *_probes(model, labelled, described), *classification]
     evaluation = report.Evaluation(
         without_folders(arguments.model),
         hashes,
@@ -159,22 +155,6 @@ def run(arguments: argparse.Namespace) -> int:
         print(table, file=answer)
     logger.info(f"{folder / report.FILE}, {folder / report.TABLE} and {folder / report.PICTURE} hold the figures.")
     return 0
-
-
-def _refuse_other_figures(folder: Path) -> None:
-    """Refuse to replace files of the names of the figures' that are none of `dsa evaluate`."""
-    from modeling_dsa.evaluation import report
-
-    path = folder / report.FILE
-    if not path.is_file():
-        refuse_other_files([folder / report.TABLE, folder / report.PICTURE], "--output")
-        return
-    try:
-        report.Evaluation.from_json(json.loads(path.read_text(encoding="utf-8")))
-    except (ValueError, RecursionError) as error:
-        raise ValueError(
-            f"{path} is there, and no evaluation of this command: give another --output, or move it away."
-        ) from error
 
 
 def _similarity(model: "EvaluatedModel", files: "dict[Path, SimilarityPairs]", described: Described) -> "list[Result]":

@@ -13,7 +13,7 @@ from modeling_dsa.command.command_line import whole_number
 from modeling_dsa.command.optional_packages import optional_packages
 from modeling_dsa.command.standard_output import standard_output
 from modeling_dsa.files.model_folder import read_config
-from modeling_dsa.files.outputs import refuse_input, require_folder
+from modeling_dsa.files.outputs import refuse_input, refuse_model_folder, refuse_other_report, require_folder
 from modeling_dsa.files.replacing import replaced_file, write_json
 from modeling_dsa.files.shown_paths import command_without_folders, last_part, without_folders
 from modeling_dsa.shipped.models import model_source
@@ -22,10 +22,6 @@ if TYPE_CHECKING:
     from modeling_dsa.batching_dsa import Text
 
 logger = logging.getLogger(__name__)
-
-# JSON files of a model's folder that an output must not replace.
-_OF_MODELS = ("config.json", "tokenizer.json", "tokenizer_config.json", "modules.json", "all_results.json")
-
 
 EXAMPLES = 500
 
@@ -137,7 +133,7 @@ def _explain_text(arguments: argparse.Namespace) -> int:
     from modeling_dsa.explanation.explain import EXTENSIONS, explain
     from modeling_dsa.prediction.texts import names_file
 
-    _check_outputs(arguments.output, EXTENSIONS, Path(arguments.model))
+    _check_outputs(arguments.output, EXTENSIONS)
     for text in (arguments.text, arguments.text_pair):
         if text is not None and names_file(text):
             kind = "folder" if Path(text).is_dir() else "file"
@@ -165,37 +161,36 @@ def _measure_faithfulness(arguments: argparse.Namespace) -> int:
         from modeling_dsa.explanation.faithfulness_summary import summarize
     from modeling_dsa.command.environment import environment
     from modeling_dsa.files.card_sections import CARD, read_card, save_changed_card
-    from modeling_dsa.files.hashing import describe_files, require_hash
     from modeling_dsa.files.loading import load_model_and_tokenizer
-    from modeling_dsa.files.model_hashes import model_file_hashes, require_model
+    from modeling_dsa.files.model_hashes import unchanged
     from modeling_dsa.modeling_dsa import DSAForSequenceClassification
     from modeling_dsa.prediction.unread_texts import warn_of_unread
 
     outputs: list[Path] = arguments.output
     folder = Path(arguments.model)
-    _check_outputs(outputs, (".json", ".png"), folder, arguments.faithfulness)
+    _check_outputs(outputs, (".json", ".png"), arguments.faithfulness)
     if arguments.card:
         read_card(folder)  # a mistake is told before the work
-    texts = _read_texts(arguments)
-    (described,) = describe_files([arguments.faithfulness])
-    hashes = model_file_hashes(arguments.model)
-    model, tokenizer = load_model_and_tokenizer(arguments.model)
-    check_model(model)
-    warn_of_unread(arguments.model, model.config, tokenizer, texts)
-    model.float()  # gradients in half precision say little
-    summary = summarize(faithfulness(cast(DSAForSequenceClassification, model), tokenizer, texts))
-    require_model(arguments.model, hashes)
-    require_hash(arguments.faithfulness, described["sha256"])
+        figures, picture = folder / faithfulness_report.FILE, folder / faithfulness_report.PICTURE
+        for path in (figures, picture):
+            refuse_input(path, [arguments.faithfulness], "--faithfulness")
+        refuse_other_report(figures, [picture], faithfulness_report.FaithfulnessReport.from_json, "MODEL")
+        outputs = [*outputs, figures, picture]
+    with unchanged(arguments.model, [arguments.faithfulness]) as (hashes, described):
+        texts = _read_texts(arguments)
+        model, tokenizer = load_model_and_tokenizer(arguments.model)
+        check_model(model)
+        warn_of_unread(arguments.model, model.config, tokenizer, texts)
+        model.float()  # gradients in half precision say little
+        summary = summarize(faithfulness(cast(DSAForSequenceClassification, model), tokenizer, texts))
     report = faithfulness_report.FaithfulnessReport(
         without_folders(arguments.model),
         hashes,
-        described,
+        described[arguments.faithfulness],
         command_without_folders(arguments.command),
         environment() | {"captum": version("captum")},
         **summary,
     )
-    if arguments.card:
-        outputs = [*outputs, folder / faithfulness_report.FILE, folder / faithfulness_report.PICTURE]
     for path in outputs:
         if path.suffix.lower() == ".json":
             write_json(report.as_json(), path)
@@ -223,7 +218,7 @@ def _show_heads(arguments: argparse.Namespace) -> int:
     from modeling_dsa.files.loading import load_model_and_tokenizer
     from modeling_dsa.prediction.unread_texts import warn_of_unread
 
-    _check_outputs(arguments.output, (".json", *EXTENSIONS), Path(arguments.model), arguments.heads)
+    _check_outputs(arguments.output, (".json", *EXTENSIONS), arguments.heads)
     tagger = load_tagger(arguments.word_classes) if arguments.word_classes else None
     found = read_sentences(arguments.heads, arguments.text_column, None, arguments.examples, with_labels=False)
     model, tokenizer = load_model_and_tokenizer(arguments.model)
@@ -254,7 +249,7 @@ def _show_vectors(arguments: argparse.Namespace) -> int:
 
     if not arguments.output:
         raise ValueError(f"Say with --output where the vectors go: {', '.join(EXTENSIONS)}.")
-    _check_outputs(arguments.output, EXTENSIONS, Path(arguments.model), arguments.vectors)
+    _check_outputs(arguments.output, EXTENSIONS, arguments.vectors)
     sentences = read_sentences(arguments.vectors, arguments.text_column, arguments.label_column, arguments.examples)
     model, tokenizer = load_model_and_tokenizer(arguments.model)
     warn_of_unread(arguments.model, model.config, tokenizer, sentences.texts)
@@ -267,13 +262,14 @@ def _show_vectors(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _check_outputs(paths: Sequence[Path], extensions: Sequence[str], folder: Path, *inputs: Path) -> None:
+def _check_outputs(paths: Sequence[Path], extensions: Sequence[str], *inputs: Path) -> None:
     """Refuse files that cannot be written, or would replace what is read, before a model is loaded."""
     for path in paths:
         if path.suffix.lower() not in extensions:
             raise ValueError(f"{path}: this is written as {', '.join(extensions)}: give another name.")
+        refuse_input(path, inputs, "--output")
         require_folder(path.parent, "--output")
-        refuse_input(path, [*inputs, *(folder / name for name in _OF_MODELS)], "--output")
+        refuse_model_folder(path, "--output")
 
 
 def _read_texts(arguments: argparse.Namespace) -> "list[Text]":

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, TextIO, cast
 from modeling_dsa.command.device import default_device
 from modeling_dsa.command.standard_output import standard_output
 from modeling_dsa.files.loading import load_config, load_model_and_tokenizer
-from modeling_dsa.files.model_folder import holds_model
-from modeling_dsa.files.outputs import refuse_input
+from modeling_dsa.files.outputs import refuse_input, refuse_model_folder, require_folder
 from modeling_dsa.files.replacing import replaced_file
 from modeling_dsa.shipped.models import model_source
 
@@ -78,9 +77,9 @@ def run(arguments: argparse.Namespace) -> int:
     output: Path | None = arguments.output
     if output is not None:
         refuse_input(output, [arguments.input], "--output")
+        require_folder(output.parent, "--output")
+        refuse_model_folder(output, "--output")
     output_format = _output_format(output, arguments.format)
-    if output is not None and holds_model(output.parent):
-        raise ValueError(f"{output} is in the folder of a model: give another --output.")
     if arguments.template is not None and not arguments.labels:
         raise ValueError("--template describes labels: give --labels too.")
     pairs = not arguments.labels and _classifier_config(arguments.model).sentences_per_example == 2

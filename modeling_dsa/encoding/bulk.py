@@ -18,7 +18,7 @@ from modeling_dsa.batching_dsa import VectorType
 from modeling_dsa.command.launchers import Process
 from modeling_dsa.files.lines import STANDARD_INPUT
 from modeling_dsa.files.model_folder import holds_model
-from modeling_dsa.files.outputs import require_folder
+from modeling_dsa.files.outputs import refuse_model_folder, require_folder
 from modeling_dsa.files.remote_paths import AnyPath
 from modeling_dsa.text.cut_texts import cut_texts
 from modeling_dsa.unknown_texts_dsa import told_unknown, unknown_texts
@@ -86,8 +86,7 @@ def check_output(output: AnyPath, overwrite: bool, process: Process) -> None:
     """
     if isinstance(output, Path):
         require_folder(output.parent, "OUTPUT")
-        if holds_model(output.parent):  # a push would take the vectors along
-            raise ValueError(f"{output} is in the folder of a model: give another place for the vectors.")
+        refuse_model_folder(output, "OUTPUT")
     if output.suffix == ".npy":
         if process.count > 1:
             raise ValueError(f"{output} is one file, which {process.count} processes cannot write: give a folder.")

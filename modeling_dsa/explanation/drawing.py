@@ -57,42 +57,16 @@ class DrawnSentence:
         offsets: Start and end of each token in `text`, in characters. (tokens,)
         weights: Finite and not negative. (heads, tokens)
         label: The heading of the sentence, such as `premise` or the predicted class.
-        names: Whose each line of weights is; default: `head 1` and so on.
+        names: Whose each line of weights is. (heads,)
         spread: The weights' standard deviations, where there are any. (heads, tokens)
-
-    Raises:
-        ValueError: The weights are not (heads, tokens), the lengths differ, a weight is negative or not finite, or a
-            token is empty or outside the text.
     """
 
     text: str
     offsets: Sequence[tuple[int, int]]
     weights: np.ndarray
     label: str
-    names: Sequence[str] = ()
+    names: Sequence[str]
     spread: np.ndarray | None = None
-
-    def __post_init__(self) -> None:
-        """Refuse what cannot be drawn."""
-        shape = np.shape(self.weights)
-        if len(shape) != 2 or 0 in shape:
-            raise ValueError(f"{self.label!r}: weights must have the shape (heads, tokens), not {shape}")
-        if shape[1] != len(self.offsets):
-            raise ValueError(
-                f"{self.label!r}: there are weights for {shape[1]} tokens, but {len(self.offsets)} offsets"
-            )
-        wrong = np.argwhere(~(np.isfinite(self.weights) & (np.asarray(self.weights) >= 0)))  # (mistakes, 2)
-        if len(wrong):
-            head, token = wrong[0]
-            raise ValueError(
-                f"{self.label!r}: the weight of head {head + 1}, token {token + 1} is {self.weights[head, token]}; "
-                "it must be finite and not negative"
-            )
-        for start, end in self.offsets:
-            if not 0 <= start < end <= len(self.text):
-                raise ValueError(
-                    f"{self.label!r}: ({start}, {end}) is no token in a text of {len(self.text)} characters"
-                )
 
 
 def drawn_sentences(
@@ -217,8 +191,7 @@ def _draw_sentence(axes: Axes, sentence: DrawnSentence, scale: Normalize, left: 
     numbers = _numbers(sentence, scale) if few else None
     boxes = _line_boxes(sentence, size, left + _HEAD_COLUMN, right, numbers)
     for head, weights in enumerate(np.asarray(sentence.weights, dtype=float)):  # (tokens,)
-        name = sentence.names[head] if sentence.names else f"head {head + 1}"
-        axes.text(left, y + box / 2, name, size=8, color=_GREY, va="center_baseline")
+        axes.text(left, y + box / 2, sentence.names[head], size=8, color=_GREY, va="center_baseline")
         for index, ((token, x, line_number, width), weight) in enumerate(zip(boxes, weights, strict=True)):
             top, centre = y + line_number * line, x + width / 2
             _draw_box(axes, token, size, _COLOURS(scale(weight)), (x, top, width, box))

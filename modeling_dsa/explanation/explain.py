@@ -4,6 +4,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 from rich.console import RenderableType
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
@@ -97,7 +98,7 @@ def explain(
 
     Raises:
         ValueError: The model cannot be loaded, a text is no string or has no words, the model reads pairs and there is
-            none, or the other way round, or its pooling has no attention.
+            none, or the other way round, its pooling has no attention, or its attention is not finite.
     """
     for given in [text] if text_pair is None else [text, text_pair]:
         if not isinstance(given, str):
@@ -117,6 +118,8 @@ def explain(
     for part in read:
         if not part.offsets:
             raise ValueError(f"There is no token in the sentence {part.text!r}, so nothing to attend to.")
+        if not np.isfinite(part.weights).all():
+            raise ValueError(f"The attention to the sentence {part.text[:80]!r} is not finite: give another model.")
     names = ["Sentence"] if text_pair is None else ["First sentence", "Second sentence"]
     return Explanation(without_folders(str(model.name_or_path)), dict(zip(names, read, strict=True)), scores)
 

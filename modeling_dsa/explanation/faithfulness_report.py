@@ -9,6 +9,7 @@ import numpy as np
 from huggingface_hub import ModelCard
 from matplotlib.figure import Figure
 
+from modeling_dsa.command.messages import one_line
 from modeling_dsa.files.card_sections import put_section
 from modeling_dsa.files.markdown import markdown_table
 from modeling_dsa.files.pictures import look, save_with_fonts, wrapped
@@ -56,9 +57,16 @@ class FaithfulnessReport:
         """That of a faithfulness.json.
 
         Raises:
-            TypeError: It holds other entries.
+            ValueError: It is something else.
         """
-        return cls(**content)
+        try:
+            report = cls(**content)
+            is_known = all(scores.keys() == _HEADINGS.keys() for scores in report.metrics.values())
+        except (TypeError, AttributeError) as error:
+            raise ValueError(f"it has other entries: {one_line(error)}") from error
+        if not is_known:
+            raise ValueError("it has other metrics")
+        return report
 
     def as_json(self) -> dict[str, Any]:
         """The same, ready for a JSON file."""

@@ -2,10 +2,11 @@
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
-from .hashing import file_hash
+from .hashing import describe_files, file_hash, require_hash
 from .model_folder import CONFIG
 
 # Fields of a config that say where it comes from, and not what its model computes.
@@ -61,3 +62,25 @@ def require_model(model: str, hashes: Mapping[str, str]) -> None:
     """
     if model_file_hashes(model) != hashes:
         raise ValueError(f"The model in {model} changed while it was measured: do it again.")
+
+
+@contextmanager
+def unchanged(model: str, files: Iterable[Path]) -> Iterator[tuple[dict[str, str], dict[Path, dict[str, str]]]]:
+    """Refuse figures of a model, or of files, that have changed while the block measured them.
+
+    Args:
+        model: A folder; of a Hub id nothing is said.
+        files: What it is measured on. Of one that is missing, what reads it tells.
+
+    Yields:
+        What `model_file_hashes` gives of the model, and the name and SHA-256 of each file that is there.
+
+    Raises:
+        ValueError: One of them has changed.
+    """
+    hashes = model_file_hashes(model)
+    described = {path: describe_files([path])[0] for path in files if path.is_file()}
+    yield hashes, described
+    require_model(model, hashes)
+    for path, file in described.items():
+        require_hash(path, file["sha256"])

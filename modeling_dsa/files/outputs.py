@@ -1,9 +1,13 @@
 """What a command line may name as an output: told before the work, and nothing is written."""
 
+import json
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
+
+from .model_folder import holds_model
 
 
 def refuse_input(output: Path, inputs: Iterable[str | Path], option: str) -> None:
@@ -39,6 +43,39 @@ def refuse_other_files(paths: Iterable[Path], option: str) -> None:
     for path in paths:
         if path.exists():
             raise ValueError(f"{path} is there, and no file of this command: give another {option}, or move it away.")
+
+
+def refuse_other_report(
+    report: Path, beside: Iterable[Path], read: Callable[[dict[str, Any]], object], option: str
+) -> None:
+    """Refuse to replace a JSON file of the name of a command's report that is none, or what it writes beside one.
+
+    Args:
+        report: The file.
+        beside: What else the command writes there.
+        read: Reads the content of a report, with a ValueError where it is none.
+        option: Which says where they go.
+
+    Raises:
+        ValueError: It is another file, or the others are there without a report.
+    """
+    if not report.is_file():
+        refuse_other_files(beside, option)
+        return
+    try:
+        read(json.loads(report.read_text(encoding="utf-8")))
+    except (ValueError, RecursionError):
+        refuse_other_files([report], option)
+
+
+def refuse_model_folder(output: Path, option: str) -> None:
+    """Refuse a file to write in the folder of a model, which a push would take along.
+
+    Raises:
+        ValueError: It is in one.
+    """
+    if holds_model(output.parent):
+        raise ValueError(f"{output} is in the folder of a model: give another {option}.")
 
 
 def require_folder(folder: Path, option: str) -> None:

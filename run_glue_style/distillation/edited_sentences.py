@@ -28,6 +28,7 @@ from modeling_dsa.encoding.encoder import SentenceEncoder
 from modeling_dsa.encoding.sources import open_sentences
 from modeling_dsa.files.outputs import refuse_input
 from modeling_dsa.files.replacing import replaced_file
+from modeling_dsa.shipped.models import model_source
 
 from .near_words import FEWEST_OCCURRENCES, near_words
 
@@ -164,7 +165,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--text_column", help="The column of the sentences.")
     parser.add_argument("--copies", type=whole_number(1), default=1, help="Of each sentence; default: %(default)s.")
     parser.add_argument(
-        "--near_words", metavar="MODEL", help="An encoder, by whose vectors words are put in place of near ones."
+        "--near_words",
+        type=model_source,
+        metavar="MODEL",
+        help="An encoder, by whose vectors words are put in place of near ones.",
     )
     parser.add_argument("--seed", type=whole_number(0), default=0, help="Default: %(default)s.")
     parser.add_argument("--overwrite", action="store_true", help="Replace a file that is there.")

@@ -108,6 +108,7 @@ def write_card(
         FileNotFoundError: The folder holds no config.json.
         ValueError: As in `model_card`, or a file of the folder cannot be read.
     """
+    check_repo_id(model_id)
     config = load_config(folder)
     path = folder / RESULTS
     results = _read_results(path) if path.is_file() else {}

@@ -23,6 +23,7 @@ from transformers import PreTrainedTokenizerBase
 from modeling_dsa import DSAConfig, DSAModel
 from modeling_dsa.command.command_line import make_parser, positive_number, whole_number
 from modeling_dsa.command.environment import environment
+from modeling_dsa.files.outputs import require_folder
 from modeling_dsa.files.shown_paths import without_folders
 from modeling_dsa.poolings_dsa import POOLINGS
 from modeling_dsa.shipped.settings import setting_folder
@@ -77,6 +78,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _make(arguments: argparse.Namespace, argv: list[str]) -> tuple[Path, str]:
+    require_folder(arguments.output_dir, "--output_dir")
     texts = read_premises()[: arguments.sentences]
     setting = arguments.setting
     config = DSAConfig.from_pretrained(setting_folder(setting))

@@ -31,8 +31,8 @@ def plan_grid(
         ValueError: There is no such row, an option is one that rows change or that the script refuses, two rows are
             the same run, or the table would have finished runs with other options.
     """
-    if len(set(seeds)) < len(seeds) or min(seeds) < 0:
-        raise ValueError(f"--seeds must be different whole numbers from 0, got {' '.join(map(str, seeds))}.")
+    if len(set(seeds)) < len(seeds):
+        raise ValueError(f"--seeds must be different numbers, got {' '.join(map(str, seeds))}.")
     for name in rows:
         if name not in grid.rows:
             raise ValueError(f"{grid.path} has no row '{name}'. {suggestion(name, grid.rows)}")

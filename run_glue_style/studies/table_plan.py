@@ -71,7 +71,7 @@ def _data_options(table: PublishedTable, data_dir: Path | None, options: Sequenc
         if not table.data_ship:
             raise ValueError(f"The table '{table.name}' needs data: give --data_dir, a folder with {names}.")
         return {}
-    if "--vectors" not in options:
+    if "vectors" not in given_options(options):
         raise ValueError(f"The data in {data_dir} need word vectors: give --vectors, such as glove.840B.300d.zip.")
     paths = {option: data_dir / file for option, file in table.files.items()}
     for path in paths.values():

@@ -4,7 +4,6 @@ import errno
 import hashlib
 import json
 import logging
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ import datasets
 from datasets import ClassLabel, Dataset, DatasetDict, Features, Value, concatenate_datasets, load_dataset
 from datasets.exceptions import DatasetGenerationError
 
+from modeling_dsa.batching_dsa import replace_surrogates
 from modeling_dsa.command.messages import listed
 from modeling_dsa.files.data_set_folders import folder_files
 from modeling_dsa.files.hashing import file_hash, require_hash
@@ -29,7 +29,6 @@ from .swallowed_rows import refuse_swallowed_rows
 logger = logging.getLogger(__name__)
 
 Reader: TypeAlias = Callable[[Path], Rows]
-_HALF_CHARACTER = re.compile("[\ud800-\udfff]")  # from a broken \\u escape in JSON; cannot be stored
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # a disk, or a user's share of one
 
 
@@ -49,7 +48,7 @@ class ExampleFormat:
     texts: Mapping[str, tuple[str, ...]]
     label_columns: tuple[str, ...]
     labels: Labels
-    version: int = 6
+    version: int = 7
 
     @property
     def features(self) -> Features:
@@ -77,10 +76,13 @@ class ExampleFormat:
         if label is not None:
             for name in columns.values():
                 text = row[name]
-                if not isinstance(text, str) or not text.strip() or _HALF_CHARACTER.search(text):
+                if not isinstance(text, str) or not text.strip():
                     shown = f"{text!r:.80}"
                     raise ValueError(f"{location}: the {name} is {shown}, not a text; fix or remove this row")
-        return {**{column: row[name] for column, name in columns.items()}, "label": label}
+        texts = {column: row[name] for column, name in columns.items()}
+        if label is not None:  # half a character of a broken \\u escape in JSON cannot be stored
+            texts = {column: replace_surrogates(text) for column, text in texts.items()}
+        return {**texts, "label": label}
 
     def fingerprint(self, dataset: Dataset) -> str:
         """SHA-256 of a split's texts and labels in the order of the examples, the same from any source.

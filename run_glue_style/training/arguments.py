@@ -295,7 +295,7 @@ def option_values(arguments: Sequence[str]) -> dict[str, list[str]]:
 
 
 def given_options(arguments: Sequence[str]) -> set[str]:
-    """The names of the options in a command line, which take the place of a study's own."""
+    """The names of the options in a command line."""
     return set(option_values(arguments))
 
 

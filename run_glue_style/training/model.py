@@ -3,10 +3,9 @@
 import copy
 import logging
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any
 
 import torch
-from torch import nn
 from transformers import PreTrainedTokenizerBase
 
 from modeling_dsa import DSAConfig, DSAForSequenceClassification, DSAModel
@@ -20,6 +19,7 @@ from modeling_dsa.variational_dsa import VariationalSelfAttention
 from run_glue_style.tasks.distinct_texts import DistinctTexts
 from run_glue_style.tasks.task import Task
 
+from .objective import last_layer
 from .recipe import ModelArguments, RunArguments, TrainingRecipe
 from .vocabulary import check_vocabulary, fresh_vocabulary, vectors_path
 
@@ -247,7 +247,7 @@ def _begin_with(encoder: DSAModel, saved: Mapping[str, torch.Tensor]) -> None:
 @torch.no_grad()
 def _reorder_classes(model: DSAForSequenceClassification, order: list[int]) -> None:
     """Give each class the weights of that which stood at its place in `order` before."""
-    last = cast(nn.Linear, model.classifier[-1])
+    last = last_layer(model)
     last.weight.copy_(last.weight[order])
     last.bias.copy_(last.bias[order])
     if isinstance(model.dsa.pooling, VariationalSelfAttention):

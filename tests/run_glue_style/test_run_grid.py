@@ -51,7 +51,7 @@ def test_a_grid_is_trained_resumed_and_compared(
         ("snli-dynamic --hub_model_id org/x", "Leave out --hub_model_id: push a finished run by `dsa push OUTPUT_DIR/"),
         ("snli-dynamic --output_dir=~/runs", "'--output_dir=~/runs' would be in a folder called ~, as a shell"),
         (f"snli-dynamic --output_dir {__file__}", f"{__file__} is a file: give --output_dir a folder."),
-        ("snli-dynamic --seeds 1 1", "--seeds must be different whole numbers from 0, got 1 1."),
+        ("snli-dynamic --seeds 1 1", "--seeds must be different numbers, got 1 1."),
     ],
 )
 def test_mistakes_get_one_sentence(words: str, message: str, caplog: pytest.LogCaptureFixture) -> None:

@@ -49,5 +49,5 @@ def put_measured(card: ModelCard, folder: Path) -> None:
                 put(content)
             else:
                 logger.warning(f"{path} is of another model than the one beside it: the card leaves its figures out.")
-        except (ValueError, TypeError, KeyError) as error:
+        except (ValueError, TypeError, KeyError, RecursionError) as error:
             raise ValueError(f"{path} is broken ({error}): make it again, or take it out of the folder.") from error

@@ -216,7 +216,7 @@ def test_what_is_no_evaluation_is_not_replaced(
     before = Path("evaluation.json").read_bytes()
     for labelled, told in (
         ("evaluation.json", "is an input, and would be"),
-        (folder / "nli.jsonl", "no evaluation of"),
+        (folder / "nli.jsonl", "no file of this command"),
     ):
         assert evaluate(folder / "nli", "--labelled", labelled) == 2
         assert told in caplog.messages[-1]

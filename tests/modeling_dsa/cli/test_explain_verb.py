@@ -71,6 +71,22 @@ def test_faithfulness_is_measured_and_goes_into_the_card(
     assert f"| {100 * mean:.1f} [" in table.splitlines()[-1]
 
 
+def test_faithfulness_replaces_neither_its_input_nor_other_files(
+    models: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    model = shutil.copytree(models / "nli", tmp_path / "model")
+    shutil.copyfile("model_cards/dsa-mini-en/README.md", model / "README.md")
+    rows = model / "faithfulness.json"
+    rows.write_text('[{"premise": "A man sleeps", "hypothesis": "The man"}]', encoding="utf-8")
+    before = rows.read_bytes()
+    call = ["explain", str(model), "--card", "--faithfulness"]
+    assert main([*call, str(rows)]) == 2
+    assert caplog.messages[-1].endswith("is an input, and would be replaced: give another --faithfulness.")
+    assert main([*call, "pairs.tsv"]) == 2
+    assert caplog.messages[-1].startswith(f"error: {rows} is there, and no file of this command")
+    assert rows.read_bytes() == before
+
+
 def test_a_model_in_half_precision_is_explained(models: Path, tmp_path: Path) -> None:
     for name, kind in {"nli": AutoModelForSequenceClassification, "encoder": AutoModel}.items():
         folder = shutil.copytree(models / name, tmp_path / name)
@@ -197,7 +213,7 @@ def test_mistakes_are_clear(models: Path, tmp_path: Path, caplog: pytest.LogCapt
         assert "texts.json is an input, and would be replaced: give another --output." in caplog.messages[-1]
     assert texts.read_text() == "[]"
     for output, told in (
-        (cut / "config.json", "config.json is an input, and"),
+        (cut / "modules.json", "modules.json is in the folder of a model: give another --output."),
         (cut / "a.json", "a.json is a folder: give"),
     ):
         (cut / "a.json").mkdir(exist_ok=True)

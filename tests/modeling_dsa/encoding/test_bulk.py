@@ -291,8 +291,8 @@ def test_nothing_is_read_ahead_of_a_window(tmp_path: Path) -> None:
         ("file", "file is a file: shards go to a folder, so give another name."),
         ("there.npy/x.npy", "there.npy is a file: give OUTPUT a folder."),
         ("model", "model holds a model: give another folder for the vectors."),
-        ("model/x.npy", "model/x.npy is in the folder of a model: give another place for the vectors."),
-        ("model/x", "model/x is in the folder of a model: give another place for the vectors."),
+        ("model/x.npy", "model/x.npy is in the folder of a model: give another OUTPUT."),
+        ("model/x", "model/x is in the folder of a model: give another OUTPUT."),
         ("full", "full is not empty and holds no vectors: give another folder, or --overwrite."),
     ],
 )

@@ -1,6 +1,7 @@
 """modeling_dsa.explain: the model's own attention over the words of a text, shown in every way."""
 
 import io
+import math
 import re
 from pathlib import Path
 from typing import Any
@@ -217,6 +218,13 @@ def test_the_decision_of_a_regression_and_of_several_labels() -> None:
     logits = model(**tokenizer("a man", return_tensors="pt")).logits[0]
     assert scores is not None
     assert scores.decision == f"LABEL_{logits.argmax()} {logits.sigmoid().max():.1%}"
+
+
+def test_a_model_of_broken_weights_explains_nothing() -> None:
+    model, tokenizer = attentive("classifier")
+    model.get_parameter("dsa.embed_tokens.weight").data.fill_(math.nan)
+    with pytest.raises(ValueError, match="The attention to the sentence 'a man' is not finite: give another model"):
+        explained((model, tokenizer), "a man")
 
 
 @pytest.mark.parametrize(

@@ -116,6 +116,12 @@ def test_short_column_names_numbers_and_untidy_labels(tmp_path: Path) -> None:
     assert load(tmp_path / "pairs.jsonl")["label"][:] == [2, 0]
 
 
+def test_half_a_character_is_read_as_everywhere(tmp_path: Path) -> None:
+    path = tmp_path / "pairs.jsonl"
+    path.write_text(r'{"premise": "a\ud83d", "hypothesis": "b", "label": 0}')
+    assert load(path)["premise"][:] == ["a\ufffd"]
+
+
 def test_class_numbers_of_another_order_are_matched_by_name(tmp_path: Path) -> None:
     features = datasets.Features(
         {
@@ -181,7 +187,6 @@ GOOD = '{"premise": "a", "hypothesis": "b", "label": 0}\n'
         ("a.jsonl", GOOD + "\n" + GOOD.replace('"b"', "null"), r"a\.jsonl, line 3: the hypothesis is None, not a te"),
         ("a.csv", HEADER + "  ,b,0\n", r"line 2: the premise is '  ', not a text"),
         ("a.jsonl", GOOD.replace('"a"', "5"), r"line 1: the premise is 5, not a text"),
-        ("a.jsonl", GOOD.replace('"a"', r'"a\ud83d"'), r"line 1: the premise is 'a\\ud83d', not a text"),
         ("a.jsonl", GOOD + '{"premise": \n', r"a\.jsonl, line 2 is broken JSON \(Expecting value at character"),
         ("a.jsonl", "[0, 1]\n", r"line 1 is no JSON object but '\[0, 1\]': each line must be"),
         ("a.csv", HEADER + '"a,b,0\n', r"a\.csv, line 2 is broken \(unexpected end of data\)"),
