@@ -20,7 +20,7 @@ from .classifier_dsa import ClassifierLayer, FoldedClassifierLayer, HighwayLayer
 from .compatibility_dsa import init
 from .configuration_dsa import DSAConfig
 from .encoders_dsa import ENCODERS, DenseCNN
-from .folding_dsa import FoldedDenseCNN
+from .folding_dsa import FoldedDenseCNN, FoldedWeights
 from .layers_dsa import dropout
 from .loading_dsa import refuse_missing_weights, refuse_nonfinite_weights, refuse_oversized_config
 from .packing_dsa import Packing, pack, sentence_masks
@@ -270,10 +270,10 @@ class DSAPreTrainedModel(PreTrainedModel):
         Half of the encoder's multiplications go; vectors and logits stay the same to about 1e-6. The tables need
         memory: 2,700 numbers a token for single DSA ([`FoldedDenseCNN`]), and with
         `config.word_shortcut` those of a sentence vector. They are not saved, but the config remembers,
-        and `from_pretrained` folds again. `unfold_embeddings()` undoes it; `train()` and new weights or tokens that
-        come through a method of the model, and not of a part such as `classifier`, drop the tables. Adapters count as
-        they are when it is called. Without effect where gradients are recorded, and on `inputs_embeds`, hidden states,
-        compilation and export.
+        and `from_pretrained` folds again. `unfold_embeddings()` undoes it; `train()`, an update of the weights in
+        place, as by an optimizer, and new weights or tokens that come through a method of the model, and not of a part
+        such as `classifier`, drop the tables. Adapters count as they are when it is called. Without effect where
+        gradients are recorded, and on `inputs_embeds`, hidden states, compilation and export.
 
         Raises:
             ValueError: The encoder has nothing to fold, or the model is in training mode, is offloaded or lies on
@@ -290,11 +290,13 @@ class DSAPreTrainedModel(PreTrainedModel):
         with torch.no_grad():  # and not the weight, to which an adapter adds
             table = base.embed_tokens(torch.arange(self.config.vocab_size, device=self.device))  # (V, d_0)
         base.folded = FoldedDenseCNN(cast(DenseCNN, base.encoder), table)
+        base.folded_weights = FoldedWeights(base)
         if base.shortcut is not None:
             base.shortcut.folded = FoldedShortcut(base.shortcut, table)
         for module in self.modules():
             if isinstance(module, ClassifierLayer) and module.norm is not None:
                 module.folded = FoldedClassifierLayer(module, module.norm)
+                module.folded_weights = FoldedWeights(module)
         self.config.fold_embeddings = True
 
     def unfold_embeddings(self) -> None:
@@ -353,14 +355,16 @@ class DSAModel(DSAPreTrainedModel):
             if config.word_shortcut:
                 self.shortcut = WordShortcut(config.embedding_size, config.projection_size)
         self.folded: FoldedDenseCNN | None = None
+        self.folded_weights: FoldedWeights | None = None
         self.post_init()
         self.apply_freezing()
 
     def set_input_embeddings(self, value: nn.Module) -> None:
         """Replace the word table; the new one is frozen if the old one was, and the model is not folded any more."""
         self._drop_tables()
+        value.requires_grad_(all(weight.requires_grad for weight in self.embed_tokens.parameters()))
         self.embed_tokens = value
-        self.apply_freezing()
+        self.config.vocab_size = getattr(value, "num_embeddings", self.config.vocab_size)
 
     def sentence_vectors(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
         """The vectors of sentences, the same ones each time: a variational pooling takes its prior's mean.
@@ -487,7 +491,11 @@ class DSAModel(DSAPreTrainedModel):
     def _can_look_up(self, inputs_embeds: Tensor | None, output_hidden_states: bool) -> bool:
         """Whether the folded tables give all that is asked for: they have neither hidden states nor gradients."""
         needs_encoder = inputs_embeds is not None or output_hidden_states or torch.is_grad_enabled()
-        return self.folded is not None and not needs_encoder and not torch.compiler.is_compiling()
+        if self.folded is None or needs_encoder or torch.compiler.is_compiling():
+            return False
+        if cast(FoldedWeights, self.folded_weights).have_changed():
+            self._drop_tables()
+        return self.folded is not None
 
     def _look_up(self, ids: Tensor, packing: Packing) -> tuple[Tensor, tuple[Tensor, Tensor] | None]:
         """Ids of packed tokens (N,) -> encoded tokens (N, d_c) and what the shortcut gives, (U, width) and (1, N)"""
@@ -684,8 +692,14 @@ class DSAForSequenceClassification(DSAPreTrainedModel):
             [`DSAClassifierOutput`]
 
         Raises:
-            ValueError: As [`DSAModel`], or the labels are no classes and the pooling learns from these.
+            ValueError: As [`DSAModel`], the labels are no classes and the pooling learns from these, or
+                `config.sentences_per_example` is not what the model was made with.
         """
+        if (self.pair_features is None) != (self.config.sentences_per_example == 1):
+            raise ValueError(
+                "sentences_per_example was changed after the model was made: give it to from_pretrained, whose head is "
+                "then one of so many sentences."
+            )
         learns_from_classes = POOLINGS[self.config.pooling].learns_from_classes
         if labels is not None and learns_from_classes:
             labels = self._classes(labels)
@@ -774,7 +788,7 @@ class DSAForSequenceClassification(DSAPreTrainedModel):
             if types.any():
                 logger.warning_once(
                     "This model reads single texts, and an example is a pair, which is read as one text: for a model "
-                    "of pairs set sentences_per_example=2."
+                    "of pairs give from_pretrained sentences_per_example=2."
                 )
             return
         if second.is_meta or self.training:

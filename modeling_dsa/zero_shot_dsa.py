@@ -4,10 +4,11 @@ It needs vectors alone, where transformers' "zero-shot-classification" needs a m
 """
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence, Sized
 from typing import Any, cast
 
 import numpy as np
+from torch.utils.data import Dataset
 from transformers import PreTrainedTokenizerBase
 from transformers.utils import logging
 
@@ -79,8 +80,8 @@ class ZeroShotSimilarityPipeline(SentenceEmbeddingPipeline):
 
         if isinstance(inputs, str):
             return told_answer(inputs, encode(inputs, *args, **options))
-        if isinstance(inputs, np.ndarray | Sequence):
-            inputs = list(inputs)
+        if isinstance(inputs, Sized) and not isinstance(inputs, Dataset):
+            inputs = list(cast(Iterable[str], inputs))
             vectors = encode(inputs, *args, **options)
             _tell_unknown(tokenizer, inputs)
             return list(map(answer, inputs, vectors))

@@ -66,10 +66,16 @@ class DSAConfig(DSAConfigFields):
 
     @classmethod
     def from_dict(cls, config_dict: dict[str, Any], **kwargs: Any) -> Any:
-        """As in transformers; of `id2label` and `label2id` one is enough, and the other follows it."""
+        """As in transformers; of `id2label` and `label2id` one is enough, and the other follows it.
+
+        Where another number of labels is given, the saved `problem_type` is that of the old ones, and does not count.
+        """
         # All at once, as they are checked against each other.
         names = [name for name in ("id2label", "label2id", "problem_type") if kwargs.get(name) is not None]
         given = {name: kwargs.pop(name) for name in names}
+        count = kwargs.get("num_labels") or len(given.get("id2label") or given.get("label2id") or ())
+        if count not in (0, len(config_dict.get("id2label") or cls().class_names)):
+            config_dict = config_dict | {"problem_type": None}
         if "id2label" in given or "label2id" in given:
             config_dict = config_dict | {"id2label": None, "label2id": None}
         return super().from_dict(config_dict | given, **kwargs)

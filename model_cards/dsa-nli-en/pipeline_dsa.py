@@ -1,10 +1,9 @@
 """The pipeline "sentence-embedding": texts in, the vectors of the model's pooling out."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sized
 from functools import partial
 from typing import Any, cast
 
-import numpy as np
 import torch
 from torch import Tensor
 from torch.utils.data import Dataset
@@ -66,8 +65,10 @@ class SentenceEmbeddingPipeline(Pipeline):
             ValueError: One of a list is no string, they are a dict, a table or a set, or there is no such option.
         """
         check_ordered(inputs)
-        if isinstance(inputs, np.ndarray | Sequence) and not isinstance(inputs, str):
-            inputs = list(inputs)
+        if self.model.training:  # as after a training; dropout would give other vectors each time
+            self.model.eval()
+        if isinstance(inputs, Sized) and not isinstance(inputs, str | Dataset):
+            inputs = list(cast(Iterable[Any], inputs))
         elif isinstance(inputs, Iterable) and not isinstance(inputs, str | Dataset):
             inputs = (text for text in inputs)  # a generator transformers knows
         if not isinstance(inputs, str | list):

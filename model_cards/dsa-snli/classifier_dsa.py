@@ -7,6 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from .config_fields_dsa import DSAConfigFields
+from .folding_dsa import FoldedWeights
 from .layers_dsa import dropout
 
 
@@ -25,6 +26,7 @@ class ClassifierLayer(nn.Module):
         self.dropout_rate = config.classifier_dropout
         self.negative_slope = config.negative_slope
         self.folded: FoldedClassifierLayer | None = None
+        self.folded_weights: FoldedWeights | None = None
 
     def train(self, mode: bool = True) -> Any:
         """As in torch; training unfolds, also where the base was unfolded without its head, as by new tokens."""
@@ -35,7 +37,9 @@ class ClassifierLayer(nn.Module):
     def forward(self, input: Tensor) -> Tensor:
         """(batch, input_size) -> (batch, output_size)"""
         if self.folded is not None and not torch.is_grad_enabled():
-            return F.leaky_relu(self.folded(input), self.negative_slope)
+            if torch.compiler.is_compiling() or not cast(FoldedWeights, self.folded_weights).have_changed():
+                return F.leaky_relu(self.folded(input), self.negative_slope)
+            self.folded = None
         features = input if self.norm is None else self._normalize(self.norm, input)
         features = dropout(features, self.dropout_rate, self.training)
         return F.leaky_relu(F.linear(features, self.weight, self.bias), self.negative_slope)

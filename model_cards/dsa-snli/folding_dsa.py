@@ -4,7 +4,7 @@ A token's first layer in each branch is a function of the token, so what the fir
 table with a row for each token and each index in the kernel. Half of the multiplications of single DSA become look-ups.
 """
 
-from typing import cast
+from typing import Any, cast
 
 import torch
 import torch.nn.functional as F
@@ -14,6 +14,30 @@ from .convolution_dsa import convolve, in_blocks, padded_count
 from .encoders_dsa import DenseBranch, DenseCNN
 from .layers_dsa import ConvLayer
 from .packing_dsa import Packing
+
+
+class FoldedWeights:
+    """The parameters of a module as they were when its tables were made.
+
+    What changes a tensor in place, such as an optimizer, counts its version up. A copy has counts of its own, and is
+    taken for unchanged.
+    """
+
+    def __init__(self, module: nn.Module) -> None:
+        self._weights = list(module.parameters())
+        self._versions: list[int] | None = self._count()
+
+    def have_changed(self) -> bool:
+        """Whether one of them was changed in place since."""
+        if self._versions is None:
+            self._versions = self._count()
+        return self._versions != self._count()
+
+    def _count(self) -> list[int]:
+        return [0 if weight.is_inference() else weight._version for weight in self._weights]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_weights": self._weights, "_versions": None}
 
 
 class FoldedBranch(nn.Module):

@@ -281,6 +281,13 @@ def test_either_map_of_classes_is_enough(given: dict[str, Any], tmp_path: Path) 
         assert (config.id2label, config.label2id) == ({0: "no", 1: "yes"}, {"no": 0, "yes": 1})
 
 
+@pytest.mark.parametrize("given", [{"num_labels": 2}, {"label2id": {"no": 0, "yes": 1}}], ids=str)
+def test_the_problem_of_other_labels_is_not_kept(given: dict[str, Any], tmp_path: Path) -> None:
+    DSAConfig(id2label={0: "stars"}, problem_type="regression").save_pretrained(tmp_path)
+    assert DSAConfig.from_pretrained(tmp_path, **given).problem_type is None
+    assert DSAConfig.from_pretrained(tmp_path, num_labels=1).problem_type == "regression"
+
+
 @pytest.mark.parametrize("given", [{"num_labels": 1}, {"id2label": {0: "stars"}}], ids=str)
 def test_a_saved_classifier_becomes_a_regression(given: dict[str, Any], tmp_path: Path) -> None:
     DSAConfig(problem_type="single_label_classification").save_pretrained(tmp_path)

@@ -166,6 +166,19 @@ def test_training_and_new_weights_and_tokens_drop_the_tables() -> None:
     assert torch.equal(found, model(ids, attention_mask=mask).logits)
 
 
+def test_updates_in_eval_mode_drop_the_tables() -> None:
+    model = classifier()
+    model.fold_embeddings()
+    optimizer = torch.optim.SGD([weight for weight in model.parameters() if weight.requires_grad], lr=0.1)
+    ids, mask = pad_rows(ROWS)
+    model(ids, attention_mask=mask, labels=torch.tensor([0, 1, 2, 0, 1])).loss.backward()
+    optimizer.step()
+    found = predict(model)
+    assert model.dsa.folded is None
+    model.unfold_embeddings()
+    assert all(map(torch.equal, predict(model), found))
+
+
 def test_what_the_tables_cannot_give_is_computed() -> None:
     model = classifier()
     ids, mask = pad_rows(ROWS)
@@ -194,8 +207,9 @@ def test_a_folded_model_is_copied_and_pickled() -> None:
     model = classifier()
     model.fold_embeddings()
     folded = predict(model)[0]
-    assert torch.equal(predict(copy.deepcopy(model))[0], folded)
-    assert torch.equal(predict(pickle.loads(pickle.dumps(model)))[0], folded)
+    for copied in (copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
+        assert torch.equal(predict(copied)[0], folded)
+        assert copied.dsa.folded is not None
 
 
 def test_what_cannot_be_folded_is_refused() -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import accelerate
+import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
@@ -29,9 +30,10 @@ from torch import Tensor, nn
 from transformers import AutoModel, AutoModelForSequenceClassification
 from transformers.modeling_layers import GradientCheckpointingLayer
 
-from modeling_dsa import DSAConfig, DSAForNLI, DSAForSequenceClassification, DSAModel
+from modeling_dsa import DSAConfig, DSAForNLI, DSAForSequenceClassification, DSAModel, batching_dsa
 from modeling_dsa.modeling_dsa import DSAPreTrainedModel
 from modeling_dsa.repository_dsa import write_repository_files
+from modeling_dsa.vectors_dsa import batch_vectors
 
 Batch = dict[str, Tensor]
 
@@ -217,6 +219,9 @@ def test_a_model_on_disk(saved: tuple[DSAForNLI, Path], device_map: dict[str, st
         expected = next(device for part, device in device_map.items() if name.startswith(part))
         assert weight.device.type == {"disk": "meta", "cpu": "cpu"}[expected], name
     assert_same(model, loaded)
+    ids = np.array([[3, 4, 5]])
+    batch = batching_dsa.Batch(np.array([0]), 1, ids, np.ones_like(ids), np.zeros_like(ids))
+    np.testing.assert_allclose(batch_vectors(loaded.dsa, batch), batch_vectors(model.dsa, batch), rtol=1e-5)
 
 
 def test_a_folded_model_on_disk_is_loaded_without_its_tables(

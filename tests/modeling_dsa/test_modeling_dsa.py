@@ -773,6 +773,14 @@ def test_a_pair_without_a_second_text_gets_a_hint(caplog: pytest.LogCaptureFixtu
     assert caplog.messages[1].startswith("This model reads single texts, and an example is a pair")
 
 
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_head_is_one_of_as_many_sentences_as_it_was_made_with(count: Any) -> None:
+    model = DSAForSequenceClassification(small_config(sentences_per_example=count))
+    model.config.sentences_per_example = 3 - count
+    with pytest.raises(ValueError, match="sentences_per_example was changed after the model was made: give it to from"):
+        model(torch.tensor([[3, 2, 4]]))
+
+
 def test_nli_needs_pairs() -> None:
     with pytest.raises(ValueError, match="DSAForNLI reads pairs: set sentences_per_example=2, got 1"):
         DSAForNLI(small_config(sentences_per_example=1))
@@ -1009,9 +1017,10 @@ def _resized(model: DSAPreTrainedModel, _: Path) -> DSAPreTrainedModel:
 
 
 def _with_another_table(model: DSAPreTrainedModel, _: Path) -> DSAPreTrainedModel:
-    table = nn.Embedding(VOCABULARY, 6)
+    table = nn.Embedding(VOCABULARY + 2, 6)
     model.set_input_embeddings(table)
     assert model.get_input_embeddings() is table
+    assert model.config.vocab_size == VOCABULARY + 2
     return model
 
 
@@ -1047,6 +1056,14 @@ def test_the_word_table_is_frozen_as_the_config_says(way: str, freeze: bool, tmp
     assert not others
     if way == "other labels":
         assert got(torch.tensor([[5]])).logits.shape == (1, 7)
+
+
+@pytest.mark.parametrize("trained", [True, False])
+def test_a_new_word_table_is_trained_if_the_old_one_was(trained: bool) -> None:
+    model = DSAModel(small_config(freeze_embeddings=trained))
+    model.get_input_embeddings().requires_grad_(trained)
+    for change in (_resized, _with_another_table):
+        assert change(model, Path()).get_input_embeddings().weight.requires_grad is trained
 
 
 @pytest.mark.parametrize(

@@ -86,12 +86,24 @@ def test_texts_of_different_lengths_share_batches(batch_size: int) -> None:
         lambda: iter(TEXTS),
         lambda: Dataset.from_dict({"text": TEXTS})["text"],
         lambda: np.array(TEXTS),
+        lambda: pandas.DataFrame({"text": TEXTS})["text"],
     ],
-    ids=["generator", "iterator", "column", "array"],
+    ids=["generator", "iterator", "column", "array", "pandas"],
 )
 def test_what_gives_texts_one_by_one(given: Callable[[], Any]) -> None:
     embed = embedder(make_model())
-    torch.testing.assert_close(torch.tensor(list(embed(given()))), torch.tensor(embed(TEXTS)))
+    found, is_sized = embed(given()), hasattr(given(), "__len__")
+    assert isinstance(found, list) is is_sized
+    torch.testing.assert_close(torch.tensor(list(found)), torch.tensor(embed(TEXTS)))
+
+
+@pytest.mark.parametrize("given", [TEXTS[0], TEXTS, iter(TEXTS)], ids=["text", "list", "iterator"])
+def test_a_model_that_was_just_trained_gives_the_same(given: Any) -> None:
+    embed = embedder(make_model(embedding_dropout=0.5))
+    expected = embed(TEXTS)
+    embed.model.train()
+    found = [embed(given)] if isinstance(given, str) else list(embed(given))
+    torch.testing.assert_close(torch.tensor(found), torch.tensor(expected[: len(found)]))
 
 
 @pytest.mark.parametrize("given", [pandas.DataFrame({"text": TEXTS}), set(TEXTS)], ids=["table", "set"])
