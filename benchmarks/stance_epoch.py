@@ -3,18 +3,19 @@
     python benchmarks/stance_epoch.py --output benchmarks/stance_epoch.json
     python benchmarks/stance_epoch.py --data_dir fnc-1 --setting mean-fnc1 dsa-single-fnc1 vsam-fnc1
 
-A training epoch of `run_stance.py` in four ways:
+A training epoch of `run_stance.py` in five ways:
 
     texts once    every distinct headline and body, forward and backward, in batches of as many tokens as a
                   grouped batch has: what no epoch can do without
+    pairs alone   every pair's classifier, forward, backward and AdamW, on vectors that are there: nor without that
     grouped       training steps on batches that keep the pairs of a body together, as `run_stance.py` makes them
     random        the same on pairs in random order; a text that stands twice in a batch is encoded once there
     every pair    the same on those batches with `deduplicate_sentences` off: every text of every pair is encoded
 
 Examples are put together and padded inside the time that is measured, as in training. A step is forward, backward and
 AdamW. Each round is an epoch with an order of its own, so that nothing prepared for one number of tokens serves again
-by chance; the four ways take turns in it, and all figures are medians over the rounds. All batches are run of the first
-two ways. Of the others it is an evenly spaced sample, scaled by the tokens of the epoch's batches and of the sample's:
+by chance; the five ways take turns in it, and all figures are medians over the rounds. All batches are run of the first
+three ways. Of the others it is an evenly spaced sample, scaled by the tokens of the epoch's batches and of its own:
 those of the distinct texts of each batch (or of all), up to the setting's `max_sentence_tokens`. The tokens that are
 reported are those that reach the encoder, so that `token_dropout` counts too.
 
@@ -31,6 +32,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from datasets import Dataset
 from lib.measuring import alternate, count_parameters, encode_and_backpropagate, loss_of, training_step
 from lib.options import make_parser, parse, recorded_options, reports_mistakes
@@ -40,6 +42,8 @@ from torch import Tensor, nn
 
 from modeling_dsa import DSAConfig, DSAForSequenceClassification
 from modeling_dsa.command.command_line import whole_number
+from modeling_dsa.modeling_dsa import DSAModelOutput
+from modeling_dsa.overlap_dsa import TokenOverlap
 from modeling_dsa.shipped.settings import setting_folder
 from modeling_dsa.text.building import build_model
 from run_glue_style.run_stance import DataArguments, make_task
@@ -95,6 +99,7 @@ class Setting:
         step = training_step(self.once, loss_of(self.once))
         self._steps: dict[str, Callable[[Mapping[str, Tensor]], None]] = {
             "texts once": lambda batch: encode_and_backpropagate(self.once.dsa, batch),
+            "pairs alone": self._head_step(),
             "grouped": step,
             "random": step,
             "every pair": training_step(every, loss_of(every)),
@@ -113,9 +118,30 @@ class Setting:
         model.dsa.encoder.register_forward_pre_hook(count)
         return model
 
+    def _head_step(self) -> Callable[[Mapping[str, Tensor]], None]:
+        """A training step of the head alone on the labels of a batch; what its vectors are does not matter."""
+        model = self.once
+        head = nn.ModuleList([module for module in (model.pair_features, model.classifier) if module is not None])
+        is_trained = any(weight.requires_grad for weight in model.dsa.parameters())
+        vectors = torch.randn(2, self.batch_size, model.config.sentence_embedding_size)
+        shared = torch.rand(self.batch_size, TokenOverlap.size) if model.config.compares_tokens else None
+
+        def loss(batch: Mapping[str, Tensor]) -> Tensor:
+            labels = batch["labels"]
+            first, second = (part[: len(labels)].detach().requires_grad_(is_trained) for part in vectors)
+            outputs = DSAModelOutput(pooler_output=first, second_pooler_output=second)
+            overlap = None if shared is None else shared[: len(labels)]
+            return F.cross_entropy(model.sampled_logits(outputs, overlap)[0], labels)
+
+        return training_step(head, loss)
+
     def step(self, way: str, epoch: Passes, batch: Sequence[int]) -> None:
         """Put a batch together and do with it what is done in this way."""
-        self._steps[way](self._collate(epoch[way].examples.__getitems__(batch)))
+        examples = epoch[way].examples
+        if way == "pairs alone":
+            self._steps[way]({"labels": torch.from_numpy(examples.labels[np.asarray(batch)])})
+        else:
+            self._steps[way](self._collate(examples.__getitems__(batch)))
 
     def competitor(self, way: str) -> Callable[[Passes], None]:
         """Runs the measured batches of an epoch, and keeps how many tokens were encoded."""
@@ -180,7 +206,7 @@ def load(data_dir: Path | None, quick: bool) -> Dataset:
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Make the pairs, measure each setting, keep what was found."""
-    parser = make_parser(__doc__, 3, "epochs, each in the four ways", "2 rounds of 600 short synthetic pairs")
+    parser = make_parser(__doc__, 3, "epochs, each in the five ways", "2 rounds of 600 short synthetic pairs")
     parser.add_argument(
         "--setting", nargs="+", default=["dsa-single-fnc1"], help="settings of pairs (default: dsa-single-fnc1)"
     )

@@ -17,7 +17,7 @@ from run_glue_style.training.training_batches import GroupedSampler
 EMBEDDING_SIZE = 100
 VOCABULARY = 25_000  # different words of the synthetic texts at most
 HEADLINE_WORDS = 13
-WAYS = ("texts once", "grouped", "random", "every pair")
+WAYS = ("texts once", "pairs alone", "grouped", "random", "every pair")
 
 
 @dataclass(frozen=True)
@@ -154,7 +154,7 @@ class StancePairs:
             "every pair": make(examples, random, chosen, False),
         }
         texts, batches = _texts_once(generator, tokenized, read, passes["grouped"].tokens / len(grouped))
-        return {"texts once": make(texts, batches, batches, True), **passes}
+        return {"texts once": make(texts, batches, batches, True), "pairs alone": passes["grouped"], **passes}
 
 
 def _texts_once(

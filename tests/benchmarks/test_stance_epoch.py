@@ -8,7 +8,8 @@ from benchmark_runs import run_quick
 def test_every_way_is_compared_with_grouped_batches(tmp_path: Path) -> None:
     record = run_quick(stance_epoch.main, tmp_path / "results" / "speed.json", "--setting", "mean-fnc1")
     results = {result["way"]: result for result in record.results}
-    assert list(results) == ["texts once", "grouped", "random", "every pair"]
+    assert list(results) == ["texts once", "pairs alone", "grouped", "random", "every pair"]
+    assert results.pop("pairs alone")["tokens"] == 0
     tokens = [results[way]["tokens"] for way in results]
     assert tokens == sorted(tokens)
     assert results["grouped"]["seconds_to_grouped"] == results["grouped"]["tokens_to_grouped"] == 1
