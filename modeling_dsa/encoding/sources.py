@@ -13,7 +13,7 @@ from typing import Any
 from modeling_dsa.command.messages import cause_of, it_has
 from modeling_dsa.command.optional_packages import optional_packages
 from modeling_dsa.files.columns import find_text_columns
-from modeling_dsa.files.data_set_folders import folder_files
+from modeling_dsa.files.data_set_folders import folder_files, folder_hash
 from modeling_dsa.files.hashing import file_hash, require_hash
 from modeling_dsa.files.lines import DASH, STANDARD_INPUT, read_lines, read_standard_input
 from modeling_dsa.files.parquet_rows import open_parquet
@@ -111,10 +111,7 @@ def _refuse_other_urls(source: str, path: AnyPath) -> None:
 
 
 def _open_file(path: AnyPath, column: str | None) -> SentenceSource:
-    count, stamp = None, _stamp(path)
-    if file_extension(path) == ".parquet":
-        with open_parquet(path) as opened:
-            count = opened.metadata.num_rows
+    count, stamp = _count_rows(path), _stamp(path)
     if file_extension(path) != ".txt" or column is not None:
         column = _choose_column(file_table(path), column)
     sentences = partial(_file_sentences, path, column)
@@ -127,6 +124,14 @@ def _open_file(path: AnyPath, column: str | None) -> SentenceSource:
         sentences,
         partial(_require_unchanged, path, stamp, sha256),
     )
+
+
+def _count_rows(path: AnyPath) -> int | None:
+    """How many rows a file says that it has."""
+    if file_extension(path) != ".parquet":
+        return None
+    with open_parquet(path) as opened:
+        return int(opened.metadata.num_rows)
 
 
 def _stamp(path: AnyPath) -> object:
@@ -171,24 +176,33 @@ def _open_data_set(name: str, column: str | None, split: str | None) -> Sentence
     column = _choose_column(Table(name, lambda _: ((name, row) for row in rows)), column)
     chosen = rows.select_columns([column])
     info = (builder.info.splits or {}).get(chosen_split)
+    of_folder = folder_hash(name)
     return SentenceSource(
         name,
-        {"split": chosen_split, "hash": builder.hash, "column": column},
-        info.num_examples if info else None,
+        {"split": chosen_split, "hash": of_folder or builder.hash, "column": column},
+        info.num_examples if info and of_folder is None else None,  # a folder's card may tell of files before a change
         partial(_data_set_sentences, f"{name}, split {chosen_split!r}", chosen),
+        partial(_require_folder_unchanged, name, of_folder),
     )
+
+
+def _require_folder_unchanged(name: str, sha256: str | None) -> None:
+    if folder_hash(name) != sha256:
+        raise ValueError(f"{name} has changed while it was read: start again when it is complete.")
 
 
 def _open_folder(name: str, split: str, paths: Sequence[Path], column: str | None) -> SentenceSource:
     if column is not None or any(file_extension(path) != ".txt" for path in paths):
         column = _choose_column(files_table(f"{name}, split {split!r}", paths), column)
+    counts = []
     for path in paths:
         next(_file_sentences(path, column), None)  # a mistake that can be told at once
+        counts.append(_count_rows(path))
     hashes = {path: (_stamp(path), file_hash(path)) for path in paths}
     return SentenceSource(
         name,
         {"split": split, "sha256": [sha256 for _, sha256 in hashes.values()], "column": column},
-        None,
+        sum(count for count in counts if count is not None) if None not in counts else None,
         partial(_folder_sentences, paths, column),
         partial(_require_all_unchanged, hashes),
     )

@@ -1,10 +1,13 @@
 """Which files of a folder on this machine are a data set, so that they mean what they mean one by one."""
 
+import hashlib
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from .hashing import file_hash
 from .text_files import file_extension, is_readable
 
 if TYPE_CHECKING:
@@ -17,15 +20,15 @@ def folder_files(name: str, config: str | None = None) -> dict[str, list[Path]]:
     By itself `datasets` takes "NA" and the like of a .csv or .tsv for missing values, "001" for 1, the first field of a
     row that is too long for no field, and in a .tsv a quotation mark for the beginning of a field, which then swallows
     rows; texts of a .jsonl that look like dates for dates; UTF-16 for UTF-8, and a carriage return for the end of a
-    line.
+    line. Of Parquet files whose classes stand in different orders it takes the first file's.
 
     Args:
         name: Of a data set of the Hub, or a folder.
         config: The configuration, where it has several.
 
     Returns:
-        Nothing for what is no folder, holds no texts, tables or JSON, or says in its card what its columns are or how
-        its files are read. A card of words, or one that says which file is of which split, says neither.
+        Nothing for what is no folder, holds no texts, tables, JSON or Parquet, or says in its card what its columns are
+        or how its files are read. A card of words, or one that says which file is of which split, says neither.
 
     Raises:
         FileNotFoundError: As in `load_dataset_builder`.
@@ -37,16 +40,17 @@ def folder_files(name: str, config: str | None = None) -> dict[str, list[Path]]:
     from datasets import load_dataset_builder
     from datasets.packaged_modules.csv.csv import CsvConfig
     from datasets.packaged_modules.json.json import JsonConfig
+    from datasets.packaged_modules.parquet.parquet import ParquetConfig
     from datasets.packaged_modules.text.text import TextConfig
     from huggingface_hub import DatasetCard
 
     builder = load_dataset_builder(name, config)
     read = builder.config
-    files = {str(split): [Path(path) for path in paths] for split, paths in (read.data_files or {}).items()}
+    files = _data_files(builder)
     card = folder / "README.md"
     if not (card.is_file() and DatasetCard.load(card).data.get("configs")):
         _refuse_unread_files(folder, files)
-    if not isinstance(read, CsvConfig | JsonConfig | TextConfig) or _says_how(builder):
+    if not isinstance(read, CsvConfig | JsonConfig | TextConfig | ParquetConfig) or _says_how(builder):
         return {}
     every = [path for paths in files.values() for path in paths]
     if isinstance(read, CsvConfig):
@@ -55,6 +59,35 @@ def folder_files(name: str, config: str | None = None) -> dict[str, list[Path]]:
             return {}
     are_here = all(path.is_file() and is_readable(path) for path in every)  # the Hub's and archives' are not
     return files if are_here else {}
+
+
+def folder_hash(name: str, config: str | None = None) -> str | None:
+    """SHA-256 of the card and the files of a folder on this machine, to keep by it what `datasets` makes of them.
+
+    Its own key, where a card names the files, knows neither where they are nor that they have changed.
+
+    Args:
+        name: As for `folder_files`.
+        config: As there.
+
+    Returns:
+        64 hexadecimal digits; None of what is no folder.
+    """
+    if not Path(name).is_dir():
+        return None
+    from datasets import load_dataset_builder
+
+    every = itertools.chain.from_iterable(_data_files(load_dataset_builder(name, config)).values())
+    digest = hashlib.sha256(repr(config).encode())
+    for path in [Path(name, "README.md"), *every]:
+        if path.is_file():  # a part of an archive is not
+            digest.update(f"{path.relative_to(name)} {file_hash(path)}\n".encode())
+    return digest.hexdigest()
+
+
+def _data_files(builder: "DatasetBuilder") -> dict[str, list[Path]]:
+    found = builder.config.data_files or {}
+    return {str(split): [Path(path) for path in paths] for split, paths in found.items()}
 
 
 def _says_how(builder: "DatasetBuilder") -> bool:

@@ -3,6 +3,7 @@
 import math
 import re
 import sys
+import unicodedata
 from collections.abc import Collection, Sequence
 
 _NO_CLASS = ("nan", "na", "n/a", "-")
@@ -29,6 +30,11 @@ def plain_label(value: object, location: str) -> bool | int | float | str | None
         return value
     kind = "an object" if isinstance(value, dict) else "a list" if isinstance(value, list) else type(value).__name__
     raise ValueError(f"{location}: the label is {kind}; an example has one label, a name or a number")
+
+
+def look(name: str) -> str:
+    """A name without what the eye does not tell apart: capitals, blanks and how Unicode writes a character."""
+    return " ".join(unicodedata.normalize("NFKC", name).casefold().split())
 
 
 def class_name(label: bool | int | float | str) -> str:
@@ -83,6 +89,11 @@ def class_index(value: object, names: Sequence[str], location: str) -> int | Non
     takes_indices = not any(as_number(other) is not None for other in names)
     if takes_indices and name in map(str, range(len(names))):
         return int(name)
+    if (twin := next((other for other in names if look(other) == look(name)), None)) is not None:
+        raise ValueError(
+            f"{location}: the label {value!r:.80} looks like {twin!r} and is written otherwise (Unicode, blanks): "
+            "write both alike."
+        )
     indices = f", 0 to {len(names) - 1}," if takes_indices else ","
     raise ValueError(
         f"{location}: the label {value!r:.80} is unknown; it must be one of {', '.join(names)}{indices} or - or -1 for "

@@ -102,7 +102,7 @@ def _table_rows(lines: Iterator[tuple[int, list[str]]], path: AnyPath, columns: 
         if not fields:  # an empty line
             continue
         location = f"{path}, line {number}"
-        if fields == header and len(header) > 1:
+        if [fields[0].removeprefix("\ufeff"), *fields[1:]] == header and len(header) > 1:
             raise ValueError(f"{location} repeats the names of the columns, as joined files do: remove it.")
         # A field too many means that a separator is in a text.
         if len(fields) > len(header):

@@ -38,26 +38,34 @@ def file_table(path: AnyPath) -> Table:
         ValueError: It has an unsupported extension, or is a broken Parquet file.
     """
     if file_extension(path) != ".parquet":
-        return files_table(str(path), [path])
+        return Table(str(path), lambda columns: read_rows(path, columns), has_types="json" in file_extension(path))
     with open_parquet(path) as opened:
         names = _class_names(path, opened.schema_arrow.metadata or {})
     return Table(str(path), lambda columns: with_class_names(read_rows(path, columns), names), names)
 
 
 def files_table(name: str, paths: Sequence[AnyPath]) -> Table:
-    """The rows of some files that are not Parquet, one file's after the other's.
+    """The rows of the files of a folder, one file's after the other's. A class has its name, whatever its index is.
 
     Args:
         name: What messages call them.
         paths: The files, which must all have the columns that are read.
 
     Raises:
-        ValueError: One has an unsupported extension.
+        ValueError: As in `file_table`.
     """
+    tables = [file_table(path) for path in paths]
+    first = tables[0].class_names
     return Table(
         name,
-        lambda columns: itertools.chain.from_iterable(read_rows(path, columns) for path in paths),
-        has_types=all("json" in file_extension(path) for path in paths),
+        lambda columns: itertools.chain.from_iterable(table.read(columns) for table in tables),
+        {
+            column: names
+            for column, names in first.items()
+            if all(sorted(table.class_names.get(column, ())) == sorted(names) for table in tables)
+        },
+        has_types=all(table.has_types for table in tables),
+        may_lack_labels=all(file_extension(path) == ".parquet" for path in paths),
     )
 
 

@@ -3,13 +3,12 @@
 import logging
 import re
 import statistics
-import unicodedata
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from modeling_dsa.files.label_values import as_number, class_name, plain_label, says_no_class
+from modeling_dsa.files.label_values import as_number, class_name, look, plain_label, says_no_class
 from modeling_dsa.files.tables import Table
 
 from .labels import FoundClasses, Labels, Numbers
@@ -163,9 +162,15 @@ def _classes(
         unseen = next((label for label in found.counts if class_name(label) not in train), None)
         if unseen is not None:
             are_numbers = as_number(unseen) is not None and None not in map(as_number, train)
+            name = class_name(unseen)
+            if (twin := next((other for other in train if look(other) == look(name)), None)) is not None:
+                raise ValueError(
+                    f"{found.first[unseen]}: the label {name!r} of split {split!r} looks like {twin!r} of the training "
+                    "data and is written otherwise (capitals, blanks, Unicode): write both alike"
+                )
             numbers = ", or say with --problem_type regression that labels are numbers" if are_numbers else ""
             raise ValueError(
-                f"{found.first[unseen]}: the label {class_name(unseen)!r} of split {split!r} does not occur in the "
+                f"{found.first[unseen]}: the label {name!r} of split {split!r} does not occur in the "
                 f"training data: write it as there, add examples of it, or remove this row{numbers}"
             )
     names = tuple(class_names or _sorted(train))
@@ -210,7 +215,7 @@ def _refuse_twins(found: LabelColumn, names: Mapping[str, int]) -> None:
     """Refuse two classes whose names differ in capitals, blanks or how Unicode writes them alone."""
     by_look: dict[str, str] = {}
     for name in sorted(names, key=lambda name: -names[name]):
-        usual = by_look.setdefault(" ".join(unicodedata.normalize("NFKC", name).casefold().split()), name)
+        usual = by_look.setdefault(look(name), name)
         if usual != name:
             location = next(location for label, location in found.first.items() if class_name(label) == name)
             raise ValueError(

@@ -16,7 +16,7 @@ from datasets.exceptions import DatasetGenerationError
 
 from modeling_dsa.batching_dsa import replace_surrogates
 from modeling_dsa.command.messages import listed
-from modeling_dsa.files.data_set_folders import folder_files
+from modeling_dsa.files.data_set_folders import folder_files, folder_hash
 from modeling_dsa.files.hashing import file_hash, require_hash
 from modeling_dsa.files.parquet_rows import open_parquet
 from modeling_dsa.files.rows import Row, Rows
@@ -184,14 +184,21 @@ def load_folder(files: Mapping[str, Sequence[Path]], form: ExampleFormat) -> Dat
     """
     return DatasetDict(
         {
-            split: concatenate_datasets([_labelled_examples(split, path, form) for path in paths])
+            split: concatenate_datasets(
+                [
+                    _labelled_examples(split, path, form, may_lack_labels=file_extension(path) == ".parquet")
+                    for path in paths
+                ]
+            )
             for split, paths in files.items()
         }
     )
 
 
-def _labelled_examples(split: str, path: Path, form: ExampleFormat, reader: Reader | None = None) -> Dataset:
-    """The examples of a file that have a label; arguments as for `load_file`."""
+def _labelled_examples(
+    split: str, path: Path, form: ExampleFormat, reader: Reader | None = None, *, may_lack_labels: bool = False
+) -> Dataset:
+    """The examples of a file that have a label; arguments as for `load_file` and `ExampleFormat.convert`."""
     try:
         rows = Dataset.from_generator(
             _read_examples,
@@ -201,6 +208,7 @@ def _labelled_examples(split: str, path: Path, form: ExampleFormat, reader: Read
                 "form": form,
                 "reader": reader,
                 "sha256": file_hash(path),
+                "may_lack_labels": may_lack_labels,
             },
         )
     except DatasetGenerationError as error:
@@ -222,12 +230,18 @@ def open_dataset(name: str, config: str | None) -> DatasetDict:
     if not name.strip():
         raise ValueError("--dataset_name is empty: give a data set of the Hub, or a folder.")
     try:
-        return load_dataset(name, config)
+        return load_dataset(name, config, cache_dir=_folder_cache(name, config))
     except ConnectionError as error:
         raise ConnectionError(
             f"the data set {name!r} is not in the cache and cannot be downloaded ({error}): connect to the network "
             "once, or train from local files"
         ) from None
+
+
+def _folder_cache(name: str, config: str | None) -> str | None:
+    """Where `datasets` keeps what it reads of a folder on this machine; None of what is none."""
+    sha256 = folder_hash(name, config)
+    return None if sha256 is None else str(Path(datasets.config.HF_DATASETS_CACHE, "folders", sha256))
 
 
 def load_hub(name: str, config: str | None, form: ExampleFormat) -> DatasetDict:
@@ -284,7 +298,9 @@ def existing_file(split: str, path: Path) -> Path:
     return path
 
 
-def _read_examples(path: Path, form: ExampleFormat, reader: Reader | None, sha256: str) -> Iterator[Row]:
+def _read_examples(
+    path: Path, form: ExampleFormat, reader: Reader | None, sha256: str, may_lack_labels: bool
+) -> Iterator[Row]:
     """Yield the examples of a file; `sha256` is of its contents, and makes the key under which `datasets` keeps them.
 
     Raises:
@@ -298,7 +314,7 @@ def _read_examples(path: Path, form: ExampleFormat, reader: Reader | None, sha25
             label_column = next((name for name in form.label_columns if name in row), None)
             if label_column is not None:
                 refuse_swallowed_rows(row, label_column, form.labels, location)
-        yield form.convert(row, location)
+        yield form.convert(row, location, may_lack_label=may_lack_labels)
     if empty:
         raise ValueError(f"{path}: the file holds no rows")
     require_hash(path, sha256)

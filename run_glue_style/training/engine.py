@@ -137,6 +137,8 @@ class Trainer:
             if self._any_process(bool(signals)):  # during the last evaluation
                 self._save_checkpoint()
                 raise Interrupted(f"{self.again.capitalize()} resumes here.")
+        if not self._checkpoint_is_due(is_evaluation=True):  # else the last evaluation's is there
+            self._save_checkpoint()
         if self.progress.best is None:
             raise NonFiniteError(
                 f"No evaluation had a finite loss and {self.objective.metric_for_best_model}: there are no weights to "
@@ -151,7 +153,7 @@ class Trainer:
 
     def unwrapped_model(self) -> PreTrainedModel:
         """The model itself, without what the accelerator put around it."""
-        model: PreTrainedModel = self.accelerator.unwrap_model(self.model)
+        model: PreTrainedModel = self.accelerator.unwrap_model(self.model, keep_torch_compile=False)
         return model
 
     def best_model(self) -> PreTrainedModel:

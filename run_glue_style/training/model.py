@@ -187,7 +187,7 @@ def has_fresh_head(start: str | None, config: DSAConfig) -> bool:
 
 
 def _has_head_for(stored: DSAConfig, config: DSAConfig) -> bool:
-    return not (
+    return stored.is_classifier and not (
         sorted(stored.class_names) != sorted(config.class_names)
         or stored.sentences_per_example != config.sentences_per_example
         or (stored.problem_type or _ONE_CLASS) != (config.problem_type or _ONE_CLASS)

@@ -297,7 +297,7 @@ def test_mistakes_of_data_sets_are_clear(folder: str, monkeypatch: pytest.Monkey
         open_sentences(folder, split="trian")
     with pytest.raises(ValueError, match=r"has no column 'txt': it has text, id; did you mean 'text'\?"):
         open_sentences(folder, "txt", "train")
-    with pytest.raises(ValueError, match=r"split 'train', row 1: 0 is no text"):
+    with pytest.raises(ValueError, match=r"train-\S+\.parquet, row 1: 0 is no text"):
         list(open_sentences(folder, "id", "train").read())
     (tmp_path / "empty").mkdir()
     with pytest.raises(ValueError, match=r"empty is no file, and no data set that can be read \([^\n]+\): give either"):

@@ -70,17 +70,24 @@ def test_two_and_three_files_are_tested_on_the_last() -> None:
 
 
 def test_features_of_pairs_are_senteval_s() -> None:
-    (file, x), (_, other) = drawn_texts(60, seed=0), drawn_texts(60, seed=5)
-    paired = LabelledTexts(
-        "pairs", [(text, " ".join(map(str, row))) for (text,), row in zip(file.texts, other, strict=True)], file.labels
-    )
-    joined = np.hstack([np.abs(x - other), x * other])
-    found = probe(as_vectors, [paired, paired, paired])
+    def pairs(seed: int) -> tuple[LabelledTexts, Vectors]:
+        (file, x), (second, other) = drawn_texts(60, seed), drawn_texts(60, seed + 5)
+        texts = [(*first, *text) for first, text in zip(file.texts, second.texts, strict=True)]
+        return LabelledTexts("pairs", texts, file.labels), np.hstack([np.abs(x - other), x * other])
+
+    (train, x), (validation, vx), (test, tx) = pairs(0), pairs(1), pairs(2)
     best = max(
-        (LogisticRegression(C=c).fit(joined, file.labels) for c in (0.25, 0.5, 1, 2, 4, 8)),
-        key=lambda regression: float(regression.score(joined, file.labels)),
+        (LogisticRegression(C=c).fit(x, train.labels) for c in (0.25, 0.5, 1, 2, 4, 8)),
+        key=lambda regression: float(regression.score(vx, validation.labels)),
     )
-    assert found.accuracy == pytest.approx(best.score(joined, file.labels))
+    assert probe(as_vectors, [train, validation, test]).accuracy == pytest.approx(best.score(tx, test.labels))
+
+
+def test_a_probe_is_not_tested_on_what_it_is_trained_on() -> None:
+    train, _ = drawn_texts(60, seed=0)
+    copy = LabelledTexts("copy", train.texts[:20], train.labels[:20])
+    with pytest.raises(ValueError, match="copy holds nothing but examples of data: a probe is tested on others than"):
+        probe(as_vectors, [train, copy])
 
 
 @pytest.mark.parametrize(

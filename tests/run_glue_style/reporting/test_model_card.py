@@ -256,6 +256,16 @@ def test_no_licence_is_claimed_for_weights_that_learnt_from_other_data(path: str
     assert "Code: Apache-2.0. Weights: they have learnt from other data, too" in card.text
 
 
+def test_nothing_is_said_of_public_data_that_a_model_was_only_tested_on() -> None:
+    results = saved("snli-balanced/dsa-multiple-snli")
+    results["data"] = results["data"] | {"train": {"examples": 300, "sha256": "other"}}
+    card = card_of(results)
+    assert not {"license", "language", "datasets"} & metadata(card).keys()
+    assert "Code: Apache-2.0. Weights: what their maker says" in card.text
+    results["data"]["train"]["examples"] = 549_367
+    assert metadata(card_of(results))["license"] == "apache-2.0"
+
+
 def test_a_data_set_of_the_hub_is_named() -> None:
     results = saved("snli-balanced/dsa-multiple-snli") | {"source": "nyu-mll/multi_nli"}
     results["data"] = {

@@ -121,6 +121,11 @@ def test_classes_and_their_counts_are_logged(caplog: pytest.LogCaptureFixture) -
             {"has_types": False, "test": ["1.0", "0.0"]},
             r"row 1: the label '1.0' of split 'test' does not occur in the training data: .* --problem_type regression",
         ),
+        (
+            ["café", "thé"],
+            {"test": ["cafe\u0301"]},
+            "row 1: the label 'cafe\u0301' of split 'test' looks like 'café' of the training data and is wri",
+        ),
         (["1.5", "2.5", "inf"], {"has_types": False}, "row 3: the label 'inf' is no number"),
         (["Yes", "no", "yes", "yes"], {}, "row 1: the label 'Yes' looks like 'yes', of which there are more"),
         ([f"text {index}" for index in range(30)], {}, "has 30 different labels in 30 rows: name the column of lab"),

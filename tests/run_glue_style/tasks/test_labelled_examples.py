@@ -176,7 +176,10 @@ GOOD = '{"premise": "a", "hypothesis": "b", "label": 0}\n'
         ("a.csv", HEADER + "a,b,0\na,b,maybe\n", r"a\.csv, line 3: the label 'maybe' is unknown; it must be one of"),
         ("a.csv", HEADER + "a,b,3\n", r"line 2: the label '3' is unknown"),
         ("a.jsonl", GOOD + GOOD.replace("0", "null"), r"a\.jsonl, line 2: the label None is unknown"),
-        ("a.csv", HEADER + "a,b,0\n" + HEADER, r"a\.csv, line 3 repeats the names of the columns, as joined files do"),
+        *(
+            ("a.csv", f"{HEADER}a,b,0\n{mark}{HEADER}", r"line 3 repeats the names of the columns, as joined files do")
+            for mark in ("", "\ufeff")
+        ),
         ("a.csv", "premise,label\na,0\n", r"a\.csv, line 2: there is no column sentence2 or hypothesis, only premise"),
         (
             "a.txt",
@@ -287,6 +290,32 @@ def test_hub_data_set_keeps_all_splits_and_matches_classes_by_name(hub_folder: P
     assert again.cache_files == splits.cache_files
 
 
+def test_classes_of_a_folders_files_are_matched_by_name(tmp_path: Path) -> None:
+    (tmp_path / "hub").mkdir()
+    for split, names in (("train", ["entailment", "neutral"]), ("test", ["neutral", "entailment"])):
+        features = datasets.Features(
+            {name: datasets.Value("string") for name in ("premise", "hypothesis")}
+            | {"label": datasets.ClassLabel(names=names)}
+        )
+        rows = {"premise": ["a", "b"], "hypothesis": ["x", "y"], "label": [0, 1]}
+        datasets.Dataset.from_dict(rows, features=features).to_parquet(tmp_path / "hub" / f"{split}.parquet")
+    splits = load_hub(str(tmp_path / "hub"), None, NLI)
+    assert {name: split["label"][:] for name, split in splits.items()} == {"train": [0, 1], "test": [1, 0]}
+
+
+def test_a_folder_whose_card_says_how_is_read_where_it_is_and_as_it_is(tmp_path: Path) -> None:
+    """`datasets` keeps what it has read of such a folder by its name and the card's patterns."""
+    card = "configs:\n- config_name: default\n  sep: ';'\n  data_files:\n  - split: train\n    path: data/train-*\n"
+    folders = [tmp_path / name / "reviews" for name in "ab"]
+    for folder, premise in zip(folders, ("one", "two"), strict=True):
+        (folder / "data").mkdir(parents=True)
+        (folder / "README.md").write_text(f"---\n{card}---\n")
+        (folder / "data" / "train-0.csv").write_text(f"premise;hypothesis;label\n{premise};x;neutral\n")
+    assert [load_hub(str(folder), None, NLI)["train"]["premise"][:] for folder in folders] == [["one"], ["two"]]
+    (folders[0] / "data" / "train-0.csv").write_text("premise;hypothesis;label\nthree;x;neutral\n")
+    assert load_hub(str(folders[0]), None, NLI)["train"]["premise"][:] == ["three"]
+
+
 def test_hub_data_set_with_the_names_of_the_original_files(tmp_path: Path) -> None:
     (tmp_path / "hub").mkdir()
     write_jsonl(tmp_path / "hub" / "train.jsonl", ROWS)
@@ -324,10 +353,10 @@ def test_a_folder_of_tables_is_read_as_its_files_are(tmp_path: Path) -> None:
         ({"premise": None, "hypothesis": "b", "label": "neutral"}, "row 1: the premise is None, not a text"),
     ],
 )
-def test_mistakes_in_a_hub_data_set_name_split_and_row(tmp_path: Path, row: dict[str, object], message: str) -> None:
+def test_mistakes_in_a_folder_name_file_and_row(tmp_path: Path, row: dict[str, object], message: str) -> None:
     (tmp_path / "hub").mkdir()
     pyarrow.parquet.write_table(pyarrow.Table.from_pylist([row]), tmp_path / "hub" / "train.parquet")
-    with pytest.raises(ValueError, match=f"hub, split 'train', {message}"):
+    with pytest.raises(ValueError, match=rf"train\.parquet, {message}"):
         load_hub(str(tmp_path / "hub"), None, NLI)
 
 

@@ -19,10 +19,11 @@ import torch
 import torch.nn.functional as F
 from accelerate import Accelerator
 from gpu_waits import gpu_waits
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 from small_runs import accuracy, same_tensors, small_trainer, tokenized
 from torch import nn
 
+from modeling_dsa import DSAForNLI
 from run_glue_style.training.accelerator import make_accelerator
 from run_glue_style.training.batch_norm import recalibrate_batch_norm
 from run_glue_style.training.engine import Trainer
@@ -298,6 +299,23 @@ def test_other_options_are_refused_with_the_field_that_differs(
     with pytest.raises(ValueError, match=f"{field}.*--overwrite_output_dir"):
         small_trainer(tmp_path, **changes).train()
     assert (tmp_path / "checkpoints" / "step-1").is_dir()
+
+
+def test_a_run_that_is_killed_after_its_last_update_goes_on_from_there(tmp_path: Path) -> None:
+    first = small_trainer(tmp_path, run={"checkpointing_steps": 1000})
+    first.train()
+    again = small_trainer(tmp_path, run={"checkpointing_steps": 1000})
+    at_batch(again, 1, crash)
+    again.train()
+    assert same_tensors(dict(again.unwrapped_model().state_dict()), dict(first.unwrapped_model().state_dict()))
+
+
+def test_a_launcher_that_compiles_gets_the_model_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ACCELERATE_DYNAMO_BACKEND", "EAGER")
+    trainer = small_trainer(tmp_path, num_train_epochs=1)
+    trainer.train()
+    assert type(trainer.unwrapped_model()) is DSAForNLI
+    assert load_file(trainer.checkpoints.best).keys() <= trainer.unwrapped_model().state_dict().keys()
 
 
 def test_signals_do_what_they_did_before_once_training_is_over(tmp_path: Path) -> None:
