@@ -19,25 +19,24 @@ from .packing_dsa import Packing
 class FoldedWeights:
     """The parameters of a module as they were when its tables were made.
 
-    What changes a tensor in place, such as an optimizer, counts its version up. A copy has counts of its own, and is
-    taken for unchanged.
+    What changes a tensor in place, such as an optimizer, counts its version up, unless it goes by `.data`. A copy has
+    counts of its own.
     """
 
     def __init__(self, module: nn.Module) -> None:
         self._weights = list(module.parameters())
-        self._versions: list[int] | None = self._count()
+        self._versions = self._count()
 
     def have_changed(self) -> bool:
         """Whether one of them was changed in place since."""
-        if self._versions is None:
-            self._versions = self._count()
         return self._versions != self._count()
 
     def _count(self) -> list[int]:
         return [0 if weight.is_inference() else weight._version for weight in self._weights]
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {"_weights": self._weights, "_versions": None}
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self._weights = state["_weights"]
+        self._versions = self._count()
 
 
 class FoldedBranch(nn.Module):

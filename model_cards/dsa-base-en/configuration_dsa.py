@@ -74,7 +74,8 @@ class DSAConfig(DSAConfigFields):
         names = [name for name in ("id2label", "label2id", "problem_type") if kwargs.get(name) is not None]
         given = {name: kwargs.pop(name) for name in names}
         count = kwargs.get("num_labels") or len(given.get("id2label") or given.get("label2id") or ())
-        if count not in (0, len(config_dict.get("id2label") or cls().class_names)):
+        named = len(config_dict.get("id2label") or config_dict.get("label2id") or ())
+        if count not in (0, named or config_dict.get("num_labels") or len(cls().class_names)):
             config_dict = config_dict | {"problem_type": None}
         if "id2label" in given or "label2id" in given:
             config_dict = config_dict | {"id2label": None, "label2id": None}

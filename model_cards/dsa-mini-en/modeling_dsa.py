@@ -271,9 +271,9 @@ class DSAPreTrainedModel(PreTrainedModel):
         memory: 2,700 numbers a token for single DSA ([`FoldedDenseCNN`]), and with
         `config.word_shortcut` those of a sentence vector. They are not saved, but the config remembers,
         and `from_pretrained` folds again. `unfold_embeddings()` undoes it; `train()`, an update of the weights in
-        place, as by an optimizer, and new weights or tokens that come through a method of the model, and not of a part
-        such as `classifier`, drop the tables. Adapters count as they are when it is called. Without effect where
-        gradients are recorded, and on `inputs_embeds`, hidden states, compilation and export.
+        place, as by an optimizer (but not by `.data`), and new weights or tokens that come through a method of the
+        model, and not of a part such as `classifier`, drop the tables. Adapters count as they are when it is called.
+        Without effect where gradients are recorded, and on `inputs_embeds`, hidden states, compilation and export.
 
         Raises:
             ValueError: The encoder has nothing to fold, or the model is in training mode, is offloaded or lies on

@@ -36,8 +36,8 @@ class ClassifierLayer(nn.Module):
 
     def forward(self, input: Tensor) -> Tensor:
         """(batch, input_size) -> (batch, output_size)"""
-        if self.folded is not None and not torch.is_grad_enabled():
-            if torch.compiler.is_compiling() or not cast(FoldedWeights, self.folded_weights).have_changed():
+        if self.folded is not None and not torch.is_grad_enabled() and not torch.compiler.is_compiling():
+            if not cast(FoldedWeights, self.folded_weights).have_changed():
                 return F.leaky_relu(self.folded(input), self.negative_slope)
             self.folded = None
         features = input if self.norm is None else self._normalize(self.norm, input)

@@ -13,10 +13,10 @@ from typing import Any
 from modeling_dsa.command.messages import cause_of, it_has
 from modeling_dsa.command.optional_packages import optional_packages
 from modeling_dsa.files.columns import find_text_columns
-from modeling_dsa.files.data_set_folders import folder_files, folder_hash
+from modeling_dsa.files.data_set_folders import folder_files, folder_hashes
 from modeling_dsa.files.hashing import file_hash, require_hash
 from modeling_dsa.files.lines import DASH, STANDARD_INPUT, read_lines, read_standard_input
-from modeling_dsa.files.parquet_rows import open_parquet
+from modeling_dsa.files.parquet_rows import count_rows
 from modeling_dsa.files.remote_paths import AnyPath, parse_path
 from modeling_dsa.files.rows import require_column
 from modeling_dsa.files.tables import Table, file_table, files_table
@@ -33,8 +33,8 @@ class SentenceSource:
     Attributes:
         name: Of the file or data set.
         fingerprint: What tells it from another one, and from itself after a change: the hash of a whole file, or of
-            each of a folder; of another data set that of its files' names, times and revision, as its files may be more
-            than a disk holds; standard input is another one each time.
+            each of a folder; of a data set of the Hub that of its files' names, times and revision, as its files may be
+            more than a disk holds; standard input is another one each time.
         count: How many sentences there are, where that can be known without reading them.
         read: Reads them one after another; a mistake in the data is a ValueError then.
         require_unchanged: Raises a ValueError where the file is no longer the one that has the fingerprint.
@@ -111,7 +111,7 @@ def _refuse_other_urls(source: str, path: AnyPath) -> None:
 
 
 def _open_file(path: AnyPath, column: str | None) -> SentenceSource:
-    count, stamp = _count_rows(path), _stamp(path)
+    count, stamp = count_rows(path) if file_extension(path) == ".parquet" else None, _stamp(path)
     if file_extension(path) != ".txt" or column is not None:
         column = _choose_column(file_table(path), column)
     sentences = partial(_file_sentences, path, column)
@@ -124,14 +124,6 @@ def _open_file(path: AnyPath, column: str | None) -> SentenceSource:
         sentences,
         partial(_require_unchanged, path, stamp, sha256),
     )
-
-
-def _count_rows(path: AnyPath) -> int | None:
-    """How many rows a file says that it has."""
-    if file_extension(path) != ".parquet":
-        return None
-    with open_parquet(path) as opened:
-        return int(opened.metadata.num_rows)
 
 
 def _stamp(path: AnyPath) -> object:
@@ -176,33 +168,28 @@ def _open_data_set(name: str, column: str | None, split: str | None) -> Sentence
     column = _choose_column(Table(name, lambda _: ((name, row) for row in rows)), column)
     chosen = rows.select_columns([column])
     info = (builder.info.splits or {}).get(chosen_split)
-    of_folder = folder_hash(name)
+    hashes = {path: (_stamp(path), sha256) for path, sha256 in folder_hashes(name).items()}
+    known = {"sha256": [sha256 for _, sha256 in hashes.values()]} if hashes else {"hash": builder.hash}
     return SentenceSource(
         name,
-        {"split": chosen_split, "hash": of_folder or builder.hash, "column": column},
-        info.num_examples if info and of_folder is None else None,  # a folder's card may tell of files before a change
+        {"split": chosen_split, **known, "column": column},
+        info.num_examples if info and not hashes else None,  # a folder's card may tell of files before a change
         partial(_data_set_sentences, f"{name}, split {chosen_split!r}", chosen),
-        partial(_require_folder_unchanged, name, of_folder),
+        partial(_require_all_unchanged, hashes),
     )
-
-
-def _require_folder_unchanged(name: str, sha256: str | None) -> None:
-    if folder_hash(name) != sha256:
-        raise ValueError(f"{name} has changed while it was read: start again when it is complete.")
 
 
 def _open_folder(name: str, split: str, paths: Sequence[Path], column: str | None) -> SentenceSource:
     if column is not None or any(file_extension(path) != ".txt" for path in paths):
         column = _choose_column(files_table(f"{name}, split {split!r}", paths), column)
-    counts = []
     for path in paths:
         next(_file_sentences(path, column), None)  # a mistake that can be told at once
-        counts.append(_count_rows(path))
+    are_parquet = all(file_extension(path) == ".parquet" for path in paths)
     hashes = {path: (_stamp(path), file_hash(path)) for path in paths}
     return SentenceSource(
         name,
         {"split": split, "sha256": [sha256 for _, sha256 in hashes.values()], "column": column},
-        sum(count for count in counts if count is not None) if None not in counts else None,
+        sum(map(count_rows, paths)) if are_parquet else None,
         partial(_folder_sentences, paths, column),
         partial(_require_all_unchanged, hashes),
     )

@@ -1,6 +1,5 @@
 """Which files of a folder on this machine are a data set, so that they mean what they mean one by one."""
 
-import hashlib
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
@@ -61,8 +60,8 @@ def folder_files(name: str, config: str | None = None) -> dict[str, list[Path]]:
     return files if are_here else {}
 
 
-def folder_hash(name: str, config: str | None = None) -> str | None:
-    """SHA-256 of the card and the files of a folder on this machine, to keep by it what `datasets` makes of them.
+def folder_hashes(name: str, config: str | None = None) -> dict[Path, str]:
+    """SHA-256 of the card and of each file of a folder on this machine, to keep by them what `datasets` makes of it.
 
     Its own key, where a card names the files, knows neither where they are nor that they have changed.
 
@@ -71,18 +70,14 @@ def folder_hash(name: str, config: str | None = None) -> str | None:
         config: As there.
 
     Returns:
-        64 hexadecimal digits; None of what is no folder.
+        Nothing of what is no folder.
     """
     if not Path(name).is_dir():
-        return None
+        return {}
     from datasets import load_dataset_builder
 
     every = itertools.chain.from_iterable(_data_files(load_dataset_builder(name, config)).values())
-    digest = hashlib.sha256(repr(config).encode())
-    for path in [Path(name, "README.md"), *every]:
-        if path.is_file():  # a part of an archive is not
-            digest.update(f"{path.relative_to(name)} {file_hash(path)}\n".encode())
-    return digest.hexdigest()
+    return {path: file_hash(path) for path in [Path(name, "README.md"), *every] if path.is_file()}  # no archive's part
 
 
 def _data_files(builder: "DatasetBuilder") -> dict[str, list[Path]]:

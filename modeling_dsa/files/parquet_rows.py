@@ -31,6 +31,16 @@ def open_parquet(path: AnyPath) -> Iterator[Any]:
             raise ValueError(f"{path} is a broken Parquet file: write or download it again.") from error
 
 
+def count_rows(path: AnyPath) -> int:
+    """How many rows a Parquet file says that it has.
+
+    Raises:
+        FileNotFoundError, ValueError: As in `open_parquet`.
+    """
+    with open_parquet(path) as table:
+        return int(table.metadata.num_rows)
+
+
 def parquet_rows(path: AnyPath, columns: Sequence[str] | None) -> Rows:
     """The rows of a Parquet file.
 

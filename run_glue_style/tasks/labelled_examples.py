@@ -16,9 +16,9 @@ from datasets.exceptions import DatasetGenerationError
 
 from modeling_dsa.batching_dsa import replace_surrogates
 from modeling_dsa.command.messages import listed
-from modeling_dsa.files.data_set_folders import folder_files, folder_hash
+from modeling_dsa.files.data_set_folders import folder_files, folder_hashes
 from modeling_dsa.files.hashing import file_hash, require_hash
-from modeling_dsa.files.parquet_rows import open_parquet
+from modeling_dsa.files.parquet_rows import count_rows, open_parquet
 from modeling_dsa.files.rows import Row, Rows
 from modeling_dsa.files.tables import Table, file_table, name_classes, with_class_names
 from modeling_dsa.files.text_files import file_extension
@@ -184,15 +184,18 @@ def load_folder(files: Mapping[str, Sequence[Path]], form: ExampleFormat) -> Dat
     """
     return DatasetDict(
         {
-            split: concatenate_datasets(
-                [
-                    _labelled_examples(split, path, form, may_lack_labels=file_extension(path) == ".parquet")
-                    for path in paths
-                ]
-            )
+            split: concatenate_datasets([_examples_of_folder(split, path, form) for path in paths])
             for split, paths in files.items()
         }
     )
+
+
+def _examples_of_folder(split: str, path: Path, form: ExampleFormat) -> Dataset:
+    """Those of a file; what writes Parquet in parts leaves some of them without rows, and rows without labels."""
+    is_parquet = file_extension(path) == ".parquet"
+    if is_parquet and not count_rows(path):
+        return Dataset.from_dict({column: [] for column in form.features}, features=form.features)
+    return _labelled_examples(split, path, form, may_lack_labels=is_parquet)
 
 
 def _labelled_examples(
@@ -240,8 +243,9 @@ def open_dataset(name: str, config: str | None) -> DatasetDict:
 
 def _folder_cache(name: str, config: str | None) -> str | None:
     """Where `datasets` keeps what it reads of a folder on this machine; None of what is none."""
-    sha256 = folder_hash(name, config)
-    return None if sha256 is None else str(Path(datasets.config.HF_DATASETS_CACHE, "folders", sha256))
+    hashes = folder_hashes(name, config)
+    key = hashlib.sha256(json.dumps([config, *hashes.values()]).encode()).hexdigest()
+    return str(Path(datasets.config.HF_DATASETS_CACHE, "folders", key)) if hashes else None
 
 
 def load_hub(name: str, config: str | None, form: ExampleFormat) -> DatasetDict:

@@ -30,7 +30,7 @@ from .objective import Metrics, Objective, metric_value
 from .optimizer import make_optimizer, make_scheduler
 from .progress import ENTROPY_KEY, Progress
 from .recipe import RunArguments, TrainingRecipe
-from .sharding import is_shared_out, whole, whole_copy
+from .sharding import is_shared_out, share_out_again, whole, whole_copy
 from .soft_attention import plan_soft_attention
 from .training_batches import Batch, GlobalBatches, GroupedSampler, PaddingCollator, model_inputs
 from .weight_average import WeightAverage
@@ -321,6 +321,7 @@ class Trainer:
                 for split, loader in self.validation_loaders.items()
             }
             attention = self._attention_entropy() if self.run.record_attention else []
+            share_out_again(self.unwrapped_model())
             chosen = next(iter(results.values()))
             value = metric_value(chosen, name)
             # While all tokens are chosen the model is another one than it will be.

@@ -19,6 +19,13 @@ def is_shared_out(model: nn.Module) -> bool:
     return isinstance(model, FSDPModule)
 
 
+def share_out_again(model: nn.Module) -> None:
+    """Drop whole weights that a forward pass without a backward one has left: a change of the parts is not in them."""
+    for module in model.modules():
+        if isinstance(module, FSDPModule):
+            module.reshard()
+
+
 def whole(tensor: Tensor) -> Tensor:
     """The tensor with all processes' parts, which all must ask for."""
     return tensor.full_tensor() if isinstance(tensor, DTensor) else tensor

@@ -286,6 +286,8 @@ def test_the_problem_of_other_labels_is_not_kept(given: dict[str, Any], tmp_path
     DSAConfig(id2label={0: "stars"}, problem_type="regression").save_pretrained(tmp_path)
     assert DSAConfig.from_pretrained(tmp_path, **given).problem_type is None
     assert DSAConfig.from_pretrained(tmp_path, num_labels=1).problem_type == "regression"
+    saved = {"label2id": {"a": 0, "b": 1, "c": 2}, "problem_type": "multi_label_classification"}
+    assert DSAConfig.from_dict(saved, num_labels=3).problem_type == "multi_label_classification"
 
 
 @pytest.mark.parametrize("given", [{"num_labels": 1}, {"id2label": {0: "stars"}}], ids=str)

@@ -298,15 +298,20 @@ def test_classes_of_a_folders_files_are_matched_by_name(tmp_path: Path) -> None:
             | {"label": datasets.ClassLabel(names=names)}
         )
         rows = {"premise": ["a", "b"], "hypothesis": ["x", "y"], "label": [0, 1]}
-        datasets.Dataset.from_dict(rows, features=features).to_parquet(tmp_path / "hub" / f"{split}.parquet")
+        whole = datasets.Dataset.from_dict(rows, features=features)
+        whole.to_parquet(tmp_path / "hub" / f"{split}-0.parquet")
+        whole.select([]).to_parquet(tmp_path / "hub" / f"{split}-1.parquet")
     splits = load_hub(str(tmp_path / "hub"), None, NLI)
     assert {name: split["label"][:] for name, split in splits.items()} == {"train": [0, 1], "test": [1, 0]}
 
 
-def test_a_folder_whose_card_says_how_is_read_where_it_is_and_as_it_is(tmp_path: Path) -> None:
+def test_a_folder_whose_card_says_how_is_read_where_it_is_and_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """`datasets` keeps what it has read of such a folder by its name and the card's patterns."""
     card = "configs:\n- config_name: default\n  sep: ';'\n  data_files:\n  - split: train\n    path: data/train-*\n"
-    folders = [tmp_path / name / "reviews" for name in "ab"]
+    monkeypatch.chdir(tmp_path)
+    folders = [Path(name) / "reviews" for name in "ab"]
     for folder, premise in zip(folders, ("one", "two"), strict=True):
         (folder / "data").mkdir(parents=True)
         (folder / "README.md").write_text(f"---\n{card}---\n")
