@@ -106,7 +106,7 @@ class PaddedPair(nn.Module):
 
     def forward(self, first: Side, second: Side) -> Tensor:
         """Ids and mask of both sides, each (batch, tokens) -> (batch, labels)"""
-        logits: Tensor = self.classifier(self.pair_features(self.encoder(*first), self.encoder(*second)))
+        logits: Tensor = self.classifier(self.pair_features(self.encoder(*first), self.encoder(*second), None))
         return logits
 
 
