@@ -26,7 +26,6 @@ class ClassifierLayer(nn.Module):
         self.dropout_rate = config.classifier_dropout
         self.negative_slope = config.negative_slope
         self.folded: FoldedClassifierLayer | None = None
-        self.folded_weights: FoldedWeights | None = None
 
     def train(self, mode: bool = True) -> Any:
         """As in torch; training unfolds, also where the base was unfolded without its head, as by new tokens."""
@@ -37,7 +36,7 @@ class ClassifierLayer(nn.Module):
     def forward(self, input: Tensor) -> Tensor:
         """(batch, input_size) -> (batch, output_size)"""
         if self.folded is not None and not torch.is_grad_enabled() and not torch.compiler.is_compiling():
-            if not cast(FoldedWeights, self.folded_weights).have_changed():
+            if not self.folded.made_of.have_changed():
                 return F.leaky_relu(self.folded(input), self.negative_slope)
             self.folded = None
         features = input if self.norm is None else self._normalize(self.norm, input)
@@ -62,6 +61,7 @@ class FoldedClassifierLayer(nn.Module):
     def __init__(self, layer: ClassifierLayer, norm: nn.BatchNorm1d) -> None:
         """Fold a layer that has this normalisation."""
         super().__init__()
+        self.made_of = FoldedWeights(layer)
         scale = norm.weight * (cast(Tensor, norm.running_var) + norm.eps).rsqrt()
         bias = layer.bias + layer.weight @ (norm.bias - cast(Tensor, norm.running_mean) * scale)
         self.register_buffer("weight", layer.weight * scale, persistent=False)

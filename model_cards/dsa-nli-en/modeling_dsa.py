@@ -289,14 +289,12 @@ class DSAPreTrainedModel(PreTrainedModel):
             raise ValueError("A model that is offloaded or lies on several devices cannot be folded: load it whole.")
         with torch.no_grad():  # and not the weight, to which an adapter adds
             table = base.embed_tokens(torch.arange(self.config.vocab_size, device=self.device))  # (V, d_0)
-        base.folded = FoldedDenseCNN(cast(DenseCNN, base.encoder), table)
-        base.folded_weights = FoldedWeights(base)
+        base.folded = FoldedDenseCNN(cast(DenseCNN, base.encoder), table, FoldedWeights(base))
         if base.shortcut is not None:
             base.shortcut.folded = FoldedShortcut(base.shortcut, table)
         for module in self.modules():
             if isinstance(module, ClassifierLayer) and module.norm is not None:
                 module.folded = FoldedClassifierLayer(module, module.norm)
-                module.folded_weights = FoldedWeights(module)
         self.config.fold_embeddings = True
 
     def unfold_embeddings(self) -> None:
@@ -355,7 +353,6 @@ class DSAModel(DSAPreTrainedModel):
             if config.word_shortcut:
                 self.shortcut = WordShortcut(config.embedding_size, config.projection_size)
         self.folded: FoldedDenseCNN | None = None
-        self.folded_weights: FoldedWeights | None = None
         self.post_init()
         self.apply_freezing()
 
@@ -493,7 +490,7 @@ class DSAModel(DSAPreTrainedModel):
         needs_encoder = inputs_embeds is not None or output_hidden_states or torch.is_grad_enabled()
         if self.folded is None or needs_encoder or torch.compiler.is_compiling():
             return False
-        if cast(FoldedWeights, self.folded_weights).have_changed():
+        if self.folded.made_of.have_changed():
             self._drop_tables()
         return self.folded is not None
 

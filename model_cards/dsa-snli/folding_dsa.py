@@ -97,9 +97,10 @@ class FoldedDenseCNN(nn.Module):
     compression: Tensor
 
     @torch.no_grad()
-    def __init__(self, encoder: DenseCNN, table: Tensor) -> None:
-        """Fold an encoder over the word table (V, d_0)."""
+    def __init__(self, encoder: DenseCNN, table: Tensor, made_of: FoldedWeights) -> None:
+        """Fold an encoder over the word table (V, d_0), both made of these weights."""
         super().__init__()
+        self.made_of = made_of
         self.outside, self.gap, self.reach = table.shape[0], encoder.gap, encoder.reach
         self.negative_slope = encoder.compression.negative_slope
         weight = encoder.compression.weight[:, :, 0]  # (d_c, inputs)

@@ -149,8 +149,9 @@ def check_files(files: Sequence[LabelledTexts]) -> None:
                 f"{files[0].name}: class {name!r} has {count} examples, and {FOLDS}-fold cross-validation needs "
                 f"{needed}: add examples, or give files for training, validation and test."
             )
+    learnt = set(zip(files[0].texts, files[0].labels, strict=True))
     for file in files[1:]:
-        if set(zip(file.texts, file.labels, strict=True)) <= set(zip(files[0].texts, files[0].labels, strict=True)):
+        if learnt.issuperset(zip(file.texts, file.labels, strict=True)):
             raise ValueError(
                 f"{file.name} holds nothing but examples of {files[0].name}: a probe is tested on others than it is "
                 "trained on."

@@ -4,7 +4,7 @@ import math
 import re
 import sys
 import unicodedata
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 _NO_CLASS = ("nan", "na", "n/a", "-")
 _LONGEST_INTEGER = 300  # digits; a float holds no more
@@ -35,6 +35,11 @@ def plain_label(value: object, location: str) -> bool | int | float | str | None
 def look(name: str) -> str:
     """A name without what the eye does not tell apart: capitals, blanks and how Unicode writes a character."""
     return " ".join(unicodedata.normalize("NFKC", name).casefold().split())
+
+
+def look_alike(name: str, names: Iterable[str]) -> str | None:
+    """The first of some names that looks like another one; None where none does."""
+    return next((other for other in names if look(other) == look(name)), None)
 
 
 def class_name(label: bool | int | float | str) -> str:
@@ -89,7 +94,7 @@ def class_index(value: object, names: Sequence[str], location: str) -> int | Non
     takes_indices = not any(as_number(other) is not None for other in names)
     if takes_indices and name in map(str, range(len(names))):
         return int(name)
-    if (twin := next((other for other in names if look(other) == look(name)), None)) is not None:
+    if (twin := look_alike(name, names)) is not None:
         raise ValueError(
             f"{location}: the label {value!r:.80} looks like {twin!r} and is written otherwise (Unicode, blanks): "
             "write both alike."

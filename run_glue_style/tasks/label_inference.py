@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from modeling_dsa.files.label_values import as_number, class_name, look, plain_label, says_no_class
+from modeling_dsa.files.label_values import as_number, class_name, look, look_alike, plain_label, says_no_class
 from modeling_dsa.files.tables import Table
 
 from .labels import FoundClasses, Labels, Numbers
@@ -163,7 +163,7 @@ def _classes(
         if unseen is not None:
             are_numbers = as_number(unseen) is not None and None not in map(as_number, train)
             name = class_name(unseen)
-            if (twin := next((other for other in train if look(other) == look(name)), None)) is not None:
+            if (twin := look_alike(name, train)) is not None:
                 raise ValueError(
                     f"{found.first[unseen]}: the label {name!r} of split {split!r} looks like {twin!r} of the training "
                     "data and is written otherwise (capitals, blanks, Unicode): write both alike"
