@@ -124,19 +124,30 @@ def spearman_of_files(metrics: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def have_same_examples(run: Mapping[str, Any], other: Mapping[str, Any], metric: str) -> bool:
-    """Whether two runs measured a metric on the same examples; else a difference of theirs is one of these, too.
+    """Whether two runs measured a metric on the same examples, labels too; else a difference of theirs is one of these.
 
     Args:
         run: Its results.
         other: The other run's.
         metric: Such as "validation.accuracy".
     """
-    return bool(_examples_of(run, metric) == _examples_of(other, metric))
+    return bool(_examples_of(run, metric) == _examples_of(other, metric)) and (
+        _is_of_similarity(run, metric) or _may_share_teacher(run.get("teacher", {}), other.get("teacher", {}))
+    )
+
+
+def _is_of_similarity(results: Mapping[str, Any], metric: str) -> bool:
+    return metric.partition(".")[2].startswith("spearman") and results.get("task") == "distillation"
+
+
+def _may_share_teacher(teacher: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """One teacher's vectors of other sentences have another hash, and a file of them may be moved."""
+    return any(teacher.get(key) == other.get(key) for key in ("name", "sha256"))
 
 
 def _examples_of(results: Mapping[str, Any], metric: str) -> Any:
-    split, _, name = metric.partition(".")
-    if name.startswith("spearman") and results.get("task") == "distillation":  # the first records have names alone
+    split = metric.partition(".")[0]
+    if _is_of_similarity(results, metric):  # the first records have names alone
         return results.get("similarity", results.get("similarity_files"))
     return results.get("data", {}).get(split)
 

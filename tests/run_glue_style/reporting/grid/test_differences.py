@@ -110,3 +110,18 @@ def test_rows_that_were_measured_on_other_examples_have_no_difference() -> None:
     longer, shorter = (Measured({0: 1.0}, {0: np.ones(count)}) for count in (4, 3))
     assert compare(longer, shorter, "test.accuracy") == OTHER_EXAMPLES
     assert compare(row, Measured({}, runs=runs[1:]), "test.accuracy") is None
+
+
+@pytest.mark.parametrize(
+    ("other", "comparable"),
+    [
+        ({"name": "b", "sha256": "2"}, False),
+        ({"name": "a", "sha256": "2"}, True),  # of other sentences, too
+        ({"name": "b", "sha256": "1"}, True),
+    ],
+)
+def test_what_two_teachers_taught_has_no_difference(other: dict[str, str], comparable: bool) -> None:
+    runs = [{"task": "distillation", "teacher": teacher} for teacher in ({"name": "a", "sha256": "1"}, other)]
+    row, of_other = (Measured({0: value}, runs=[run]) for value, run in zip((0.5, 0.6), runs, strict=True))
+    assert (compare(row, of_other, "validation.cosine") != OTHER_EXAMPLES) is comparable
+    assert compare(row, of_other, "validation.spearman_stsb") != OTHER_EXAMPLES
