@@ -14,14 +14,14 @@ from modeling_dsa.batching_dsa import replace_surrogates
 from modeling_dsa.command.optional_packages import optional_packages
 from modeling_dsa.command.standard_output import standard_output
 from modeling_dsa.files.outputs import refuse_input, refuse_other_files, require_folder
-from modeling_dsa.files.replacing import filled_folder
+from modeling_dsa.files.replacing import filled_folder, write_json
 
 if TYPE_CHECKING:
     from .run_comparison import ComparedRow, Differing
 
 logger = logging.getLogger(__name__)
 
-TABLE, CURVES, DIFFERING = "table.md", "plot", "differing.csv"
+TABLE, NUMBERS, CURVES, DIFFERING = "table.md", "table.json", "plot", "differing.csv"
 METRICS = ("validation.accuracy", "test.accuracy")
 
 
@@ -33,8 +33,8 @@ def add_parser(commands: "argparse._SubParsersAction[Any]") -> None:
         help=text,
         description=f"{text} Runs that differ in their seed alone are one row. The differences are those of each row "
         "to the first. Their interval and p (examples) need the scores of the examples: those of --labelled, or of "
-        "runs with --save_example_scores true. OUTPUT_DIR gets table.md, plot.png and plot.svg, and with --labelled "
-        "differing.csv.",
+        "runs with --save_example_scores true. OUTPUT_DIR gets table.md, table.json, plot.png and plot.svg, and "
+        "with --labelled differing.csv.",
     )
     parser.set_defaults(run=run)
     parser.add_argument("runs", nargs="+", type=Path, metavar="RUN", help="Folders of finished runs.")
@@ -59,7 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
     with optional_packages("Comparing", "train", "matplotlib", "pandas", "pyarrow", "accelerate", "datasets", "scipy"):
         from modeling_dsa.files.pictures import save_png_and_svg
 
-        from .run_comparison import classify_examples, compare_table, draw_curves, read_runs
+        from .run_comparison import classify_examples, compare_json, compare_table, draw_curves, read_runs
 
     require_folder(arguments.output_dir, "--output_dir")
     if arguments.labelled is not None:
@@ -80,6 +80,7 @@ def run(arguments: argparse.Namespace) -> int:
         save_png_and_svg(curves, folder / CURVES)
         if differing is not None:
             _write_differing(differing, rows, folder / DIFFERING)
+        write_json(compare_json(rows, metrics, arguments.labelled), folder / NUMBERS)
         (folder / TABLE).write_text(f"{table}\n", encoding="utf-8")
     if differing is None:  # those of an earlier comparison
         (arguments.output_dir / DIFFERING).unlink(missing_ok=True)
@@ -97,7 +98,7 @@ def _refuse_other_comparison(folder: Path) -> None:
     if table.is_file() and table.read_text(encoding="utf-8", errors="replace").rstrip().endswith(LAST_LINE):
         return
     refuse_other_files(
-        [table, *(folder / name for name in (f"{CURVES}.png", f"{CURVES}.svg", DIFFERING))], "--output_dir"
+        [table, *(folder / name for name in (NUMBERS, f"{CURVES}.png", f"{CURVES}.svg", DIFFERING))], "--output_dir"
     )
 
 

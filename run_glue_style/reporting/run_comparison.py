@@ -2,7 +2,7 @@
 
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +12,15 @@ from matplotlib.figure import Figure
 from modeling_dsa.batching_dsa import Text
 from modeling_dsa.evaluation.classification import read_classified
 from modeling_dsa.evaluation.models import Classifier, open_model
+from modeling_dsa.files.hashing import describe_files
 from modeling_dsa.files.markdown import markdown_table
 from modeling_dsa.files.model_replacing import EXAMPLE_SCORES, RESULTS
 from modeling_dsa.files.pictures import legend_columns, look, wrapped
 from run_glue_style.training.objective import PREDICTION
 from run_glue_style.training.results import differing, read_example_scores, read_metric, read_run
 
-from .grid.differences import Measured, Numbers, compare, difference_cells
-from .units import is_percent, mean_and_spread
+from .grid.differences import Difference, Measured, Numbers, compare, difference_cells
+from .units import is_percent, mean_and_spread, numbers
 
 _CURVES = ("train_loss", "validation_loss", "validation_accuracy")
 _LINES = ("-", "--", "-.", ":")
@@ -194,6 +195,37 @@ def compare_table(rows: Sequence[ComparedRow], metrics: Sequence[str]) -> str:
         if not any(row.values(metric) for row in rows):
             raise ValueError(f"No run has a metric '{metric}': name its split too, such as test.accuracy.")
     return "\n\n".join([_means_table(rows, metrics), _differences_table(rows, metrics), LAST_LINE])
+
+
+def compare_json(rows: Sequence[ComparedRow], metrics: Sequence[str], labelled: Path | None) -> dict[str, Any]:
+    """The same for table.json, as that of a grid has it; shares of 1, not percent.
+
+    Args:
+        rows: As for `compare_table`.
+        metrics: Those of its table.
+        labelled: The file that all models classified, if there is one.
+    """
+    first, *others = rows
+    found = {
+        (row.name, metric): compare(row.measured(metric), first.measured(metric), metric)
+        for row in others
+        for metric in metrics
+    }
+    return {
+        "files": describe_files([] if labelled is None else [labelled]),
+        "rows": {
+            row.name: {
+                "seeds": list(row.folders),
+                "metrics": {metric: numbers(values.values()) for metric in metrics if (values := row.values(metric))},
+            }
+            for row in rows
+        },
+        "differences": [
+            {"row": name, "against": first.name, "metric": metric, **asdict(difference)}
+            for (name, metric), difference in found.items()
+            if isinstance(difference, Difference)
+        ],
+    }
 
 
 def _means_table(rows: Sequence[ComparedRow], metrics: Sequence[str]) -> str:

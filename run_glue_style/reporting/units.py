@@ -3,6 +3,7 @@
 import math
 import statistics
 from collections.abc import Collection
+from typing import Any
 
 _OWN_UNIT = ("loss", "absolute_error", "fnc_score", "fnc_max")  # ends of names
 
@@ -32,3 +33,12 @@ def mean_and_spread(values: Collection[float], metric: str) -> str:
     """Mean and, for several values, the standard deviation over them."""
     mean, spread = shown(statistics.mean(values), metric), standard_deviation(values)
     return mean if spread is None else f"{mean} ± {shown(spread, metric)}"
+
+
+def numbers(values: Collection[float]) -> dict[str, Any]:
+    """The values of a metric with mean and standard deviation, for a table as JSON; shares of 1, not percent."""
+    return {
+        "values": list(values),
+        "mean": statistics.mean(values),
+        "standard_deviation": standard_deviation(values),
+    }

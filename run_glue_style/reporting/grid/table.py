@@ -13,7 +13,7 @@ from modeling_dsa.files.markdown import markdown_table
 from modeling_dsa.files.replacing import filled_folder, write_json
 from modeling_dsa.options_dsa import option_help
 from run_glue_style.reporting.rows import read_row
-from run_glue_style.reporting.units import mean_and_spread, standard_deviation
+from run_glue_style.reporting.units import mean_and_spread, numbers
 from run_glue_style.training.recipe import RunArguments, TrainingRecipe
 from run_glue_style.training.results import have_same_examples, read_example_scores, read_metric
 
@@ -88,15 +88,14 @@ class GridTable:
 
     def as_json(self) -> dict[str, Any]:
         """The same for table.json, with the differences in all metrics; shares of 1, not percent."""
-        rows = {}
-        for row, runs in self.runs.items():
-            of_metrics = {}
-            for metric in self.grid.metrics:
-                values = list(self.values(row, metric).values())
-                of_metrics[metric] = {
-                    "values": values, "mean": statistics.mean(values), "standard_deviation": standard_deviation(values)
-                }  # fmt: skip
-            rows[row] = {"options": self.grid.rows[row].options, "seeds": sorted(runs), "metrics": of_metrics}
+        rows = {
+            row: {
+                "options": self.grid.rows[row].options,
+                "seeds": sorted(runs),
+                "metrics": {metric: numbers(self.values(row, metric).values()) for metric in self.grid.metrics},
+            }
+            for row, runs in self.runs.items()
+        }
         return {
             "title": self.grid.title,
             "script": self.grid.script,

@@ -1,6 +1,7 @@
 """`dsa compare`: what other code says of the same runs."""
 
 import csv
+import hashlib
 import json
 import shutil
 from pathlib import Path
@@ -53,7 +54,15 @@ def test_seeds_are_a_row_with_a_paired_test(runs: Path, tmp_path: Path, capsys: 
     expected = stats.ttest_rel(second, first)
     low, high = (100 * end for end in expected.confidence_interval())
     assert f"| b | validation.accuracy | -2.33 [{low:+.2f}, {high:+.2f}] | – | {expected.pvalue:.4f} |" in table
-    assert {path.name for path in (tmp_path / "out").iterdir()} == {"table.md", "plot.png", "plot.svg"}
+    found = {path.name for path in (tmp_path / "out").iterdir()}
+    assert found == {"table.md", "table.json", "plot.png", "plot.svg"}
+    told = json.loads((tmp_path / "out" / "table.json").read_text("utf-8"))
+    assert told["rows"]["b"]["seeds"] == [0, 1, 2]
+    assert told["rows"]["b"]["metrics"]["validation.accuracy"]["values"] == list(second)
+    (difference, *_) = told["differences"]
+    assert (difference["row"], difference["against"]) == ("b", "a")
+    assert difference["p_seeds"] == pytest.approx(expected.pvalue)
+    assert difference["interval"] == pytest.approx([low / 100, high / 100])
 
 
 def test_models_are_compared_on_the_same_examples(
@@ -85,6 +94,9 @@ def test_models_are_compared_on_the_same_examples(
     table = capsys.readouterr().out
     difference = 100 * (right[1].mean() - right[0].mean())
     assert f"| b | test.jsonl.accuracy | {difference:+.2f} [" in table
+    told = json.loads((tmp_path / "out" / "table.json").read_text("utf-8"))
+    assert told["files"] == [{"name": "test.jsonl", "sha256": hashlib.sha256(dev.read_bytes()).hexdigest()}]
+    assert told["rows"]["a"]["metrics"]["test.jsonl.accuracy"]["mean"] == right[0].mean()
     with (tmp_path / "out" / "differing.csv").open(encoding="utf-8", newline="") as file:
         header, *differing = csv.reader(file)
     assert header == ["text", "text_pair", "label", "a", "b"]
