@@ -1,6 +1,5 @@
 """The student: a setting with fresh weights, or a saved model, whose vectors are as wide as they are to be."""
 
-import logging
 from typing import Any
 
 import torch
@@ -18,10 +17,7 @@ from run_glue_style.training.recipe import ModelArguments
 from run_glue_style.training.vocabulary import fresh_vocabulary
 
 from .arguments import LossArguments
-from .growing import grow, grows
 from .sentences import Sentences
-
-logger = logging.getLogger(__name__)
 
 DEFAULT_SETTING = "dsa-base-en"  # as wide as its teacher
 
@@ -77,9 +73,6 @@ def make_student(
     config = _fitted_config(arguments, overrides, losses, teacher_width)
     if start is not None:
         with loading_errors(start, has_options=True):
-            stored = DSAConfig.from_pretrained(start)
-            if grows(stored, config):
-                return _grown(start, stored, config, seed), portable(load_tokenizer(start, config))
             drawn = tuple(prefix for option, prefix in _DRAWN.items() if option in overrides)
             refuse_other_encoder(start, config, overrides, drawn)
             with torch.random.fork_rng(devices=[]):
@@ -93,20 +86,6 @@ def make_student(
     if vectors.dimension != config.embedding_size:  # without an encoder the sentence's width is another one, too
         config = _fitted_config(arguments, overrides | {"embedding_size": vectors.dimension}, losses, teacher_width)
     return build_model(DSAModel, config, vocabulary, vectors, seed), vocabulary
-
-
-def _grown(start: str, stored: DSAConfig, config: DSAConfig, seed: int) -> DSAModel:
-    """A saved model with more of what its encoder is made of."""
-    stored.dtype = config.dtype
-    saved, info = DSAModel.from_pretrained(start, config=stored, output_loading_info=True)
-    refuse_missing_weights(start, info["missing_keys"])
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)  # for what it does not have
-        model = DSAModel(config)
-    grow(model, saved.state_dict(), stored)
-    added = model.num_parameters() - saved.num_parameters()
-    logger.info(f"The student begins with the vectors of {start}, and with {added:,} weights more.")
-    return model
 
 
 def _fitted_config(

@@ -5,11 +5,9 @@ from pathlib import Path
 import pytest
 import torch
 from small_encoders import save_encoder, small_encoder
-from small_models import pad_rows
 from small_runs import SMALL_SIZES, pairs
 from small_teachers import save_teacher
 
-from modeling_dsa import DSAModel
 from modeling_dsa.encoding.sources import open_sentences
 from run_glue_style.distillation.arguments import LossArguments
 from run_glue_style.distillation.sentences import Sentences
@@ -85,35 +83,3 @@ def test_a_saved_student_is_trained_in_float32(tmp_path: Path) -> None:
     width = encoder.model.config.sentence_embedding_size
     student, _ = make_student(start, {}, LossArguments(), sentences, width, 0, show_progress=False)
     assert {student.dtype, student.config.dtype} == {torch.float32}
-
-
-@pytest.mark.parametrize(
-    "larger",
-    [
-        {"first_layer_size": 7},
-        {"growth_size": 6},
-        {"num_hidden_layers": 4},
-        {"num_attention_heads": 3},
-        {"first_layer_size": 7, "growth_size": 6, "num_hidden_layers": 4, "num_attention_heads": 3},
-    ],
-    ids="-".join,
-)
-def test_a_grown_student_begins_with_the_saved_vectors(larger: dict[str, int], tmp_path: Path) -> None:
-    folder = save_encoder(tmp_path / "model", projection_size=6, word_shortcut=True)
-    saved = DSAModel.from_pretrained(folder).eval()
-    (tmp_path / "texts.txt").write_text("A dog.\n")
-    sentences = Sentences([open_sentences(str(tmp_path / "texts.txt"))])
-    start = ModelArguments(model_name_or_path=str(folder))
-    student, _ = make_student(start, larger, LossArguments(), sentences, 6, 0, show_progress=False)
-    ids, mask = pad_rows([[3, 4, 5, 6, 7], [8]])
-    found = student.eval()(ids, attention_mask=mask).pooler_output
-    torch.testing.assert_close(found, saved(ids, attention_mask=mask).pooler_output)
-    assert {name: getattr(student.config, name) for name in larger} == larger
-    assert student.num_parameters() > saved.num_parameters()
-    found.sum().backward()
-    for name, weights in saved.named_parameters():
-        grown = student.get_parameter(name)
-        if grown.ndim > 1 and grown.shape != weights.shape:  # new parts are drawn, and what reads them learns at once
-            assert (grown[len(weights) :] != 0).all()
-            assert grown.grad is not None
-            assert (grown.grad[: len(weights)].flatten(1).abs().sum(0) > 0).all()
