@@ -1,8 +1,8 @@
 """The options of distillation: teacher, texts, validation and losses."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from modeling_dsa.files.columns import check_text_columns
 from modeling_dsa.options_dsa import COUNTS, NOT_NEGATIVE, POSITIVE, Bound, check_bounds, option
@@ -76,15 +76,6 @@ class LossArguments:
         NOT_NEGATIVE,
     )
     contrastive_temperature: float = option(0.05, "The cosines are divided by it in the contrastive loss.", POSITIVE)
-    neighbour_weight: float = option(
-        0.0,
-        "Kullback-Leibler divergence between what a teacher's vector finds near among the teacher's vectors of the "
-        "process's batch and what it finds among the student's: search across the two.",
-        NOT_NEGATIVE,
-    )
-    neighbour_temperature: float = option(
-        0.05, "The cosines are divided by it in the neighbour loss; a lower one asks of the nearest alone.", POSITIVE
-    )
     matryoshka: list[int] | None = option(
         None,
         "Lengths such as 64 128 256: the first so many numbers become a vector of their own, by the similarity loss on "
@@ -95,18 +86,11 @@ class LossArguments:
     def __post_init__(self) -> None:
         """Refuse values that mean nothing."""
         check_bounds(self)
-        if not self.cosine_weight + self.similarity_weight + self.contrastive_weight + self.neighbour_weight:
+        if not self.cosine_weight + self.similarity_weight + self.contrastive_weight:
             raise ValueError("All losses have the weight 0: give one of them a weight.")
-        for loss in ("contrastive", "neighbour"):
-            own = f"{loss}_temperature"
-            if not getattr(self, f"{loss}_weight") and getattr(self, own) != getattr(type(self), own):
-                raise ValueError(f"--{own} is of the {loss} loss: give --{loss}_weight too.")
+        if not self.contrastive_weight and self.contrastive_temperature != type(self).contrastive_temperature:
+            raise ValueError("--contrastive_temperature is of the contrastive loss: give --contrastive_weight too.")
         if self.matryoshka and not self.similarity_weight:
             raise ValueError("--matryoshka is a similarity loss: give --similarity_weight too.")
         if self.matryoshka and len(set(self.matryoshka)) < len(self.matryoshka):
             raise ValueError("--matryoshka names a length twice: leave one out.")
-
-    def recorded(self) -> dict[str, Any]:
-        """What a run's results say of them: nothing of the neighbour loss where it is off, as older ones do."""
-        options = asdict(self)
-        return options if self.neighbour_weight else {k: v for k, v in options.items() if not k.startswith("neighbour")}

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -182,7 +182,7 @@ def _identity(
             "width": vectors.width,
             "sha256": vectors.sha256,
         },
-        "losses": losses.recorded(),
+        "losses": asdict(losses),
         "similarity": describe_files(teacher.similarity_file or []),
     }
 

@@ -79,10 +79,6 @@ class Distillation:
             scores = anchors @ candidates.t() / losses.contrastive_temperature  # (anchors, candidates)
             own = torch.arange(len(scores), device=scores.device)
             loss = loss + losses.contrastive_weight * F.cross_entropy(scores, own)
-        if losses.neighbour_weight:
-            found, expected = (_of_others(target @ of.t() / losses.neighbour_temperature) for of in (student, target))
-            divergence = F.kl_div(found, expected, reduction="batchmean", log_target=True)
-            loss = loss + losses.neighbour_weight * divergence
         return loss
 
     def predictions(self, model: nn.Module, inputs: Batch) -> Tensor:
@@ -135,9 +131,3 @@ class Distillation:
         if self.components is not None:
             teacher = teacher @ self.components.to(teacher.device)
         return F.normalize(teacher, dim=-1)
-
-
-def _of_others(scores: Tensor) -> Tensor:
-    """The logarithm of the softmax over the others: nothing is its own neighbour. (sentences, sentences) -> the same"""
-    own = torch.eye(len(scores), dtype=torch.bool, device=scores.device)
-    return scores.masked_fill(own, torch.finfo(scores.dtype).min / 2).log_softmax(-1)
