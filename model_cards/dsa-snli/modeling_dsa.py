@@ -620,10 +620,10 @@ def _check_shapes(
     for name, found in (("attention_mask", attention_mask), ("token_type_ids", token_type_ids)):
         if found is not None and found.shape != ids.shape:
             raise ValueError(f"{name} must have the shape {tuple(ids.shape)} of its batch, got {tuple(found.shape)}.")
-    # A graph cannot ask for values. On a GPU, which is waited for, only floats are asked: no tokenizer gives them.
-    if attention_mask is None or attention_mask.dtype == torch.bool or torch.compiler.is_compiling():
+    # Floats alone: a GPU is waited for, and no tokenizer gives them. A graph cannot ask for values.
+    if attention_mask is None or not attention_mask.is_floating_point() or torch.compiler.is_compiling():
         return
-    if (attention_mask.is_floating_point() or attention_mask.device.type == "cpu") and bool((attention_mask < 0).any()):
+    if bool((attention_mask < 0).any()):
         raise ValueError("attention_mask must be 1 for tokens and 0 for padding: it is not added to any scores.")
 
 
