@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-TABLE, NUMBERS, CURVES, DIFFERING = "table.md", "table.json", "plot", "differing.csv"
+TABLE, TABLE_JSON, CURVES, DIFFERING = "table.md", "table.json", "plot", "differing.csv"
 METRICS = ("validation.accuracy", "test.accuracy")
 
 
@@ -59,7 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
     with optional_packages("Comparing", "train", "matplotlib", "pandas", "pyarrow", "accelerate", "datasets", "scipy"):
         from modeling_dsa.files.pictures import save_png_and_svg
 
-        from .run_comparison import classify_examples, compare_json, compare_table, draw_curves, read_runs
+        from .run_comparison import classify_examples, compare_json, compare_rows, compare_table, draw_curves, read_runs
 
     require_folder(arguments.output_dir, "--output_dir")
     if arguments.labelled is not None:
@@ -74,13 +74,14 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.labelled is not None:
         differing = classify_examples(rows, arguments.labelled)
         metrics = [*metrics, f"{arguments.labelled.name}.accuracy"]
-    table = compare_table(rows, metrics)
+    differences = compare_rows(rows, metrics)
+    table = compare_table(rows, metrics, differences)
     curves = draw_curves(rows)
     with filled_folder(arguments.output_dir, last=TABLE) as folder:
         save_png_and_svg(curves, folder / CURVES)
         if differing is not None:
             _write_differing(differing, rows, folder / DIFFERING)
-        write_json(compare_json(rows, metrics, arguments.labelled), folder / NUMBERS)
+        write_json(compare_json(rows, metrics, differences, arguments.labelled), folder / TABLE_JSON)
         (folder / TABLE).write_text(f"{table}\n", encoding="utf-8")
     if differing is None:  # those of an earlier comparison
         (arguments.output_dir / DIFFERING).unlink(missing_ok=True)
@@ -98,7 +99,7 @@ def _refuse_other_comparison(folder: Path) -> None:
     if table.is_file() and table.read_text(encoding="utf-8", errors="replace").rstrip().endswith(LAST_LINE):
         return
     refuse_other_files(
-        [table, *(folder / name for name in (NUMBERS, f"{CURVES}.png", f"{CURVES}.svg", DIFFERING))], "--output_dir"
+        [table, *(folder / name for name in (TABLE_JSON, f"{CURVES}.png", f"{CURVES}.svg", DIFFERING))], "--output_dir"
     )
 
 

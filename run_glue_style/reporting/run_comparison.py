@@ -2,7 +2,7 @@
 
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +19,8 @@ from modeling_dsa.files.pictures import legend_columns, look, wrapped
 from run_glue_style.training.objective import PREDICTION
 from run_glue_style.training.results import differing, read_example_scores, read_metric, read_run
 
-from .grid.differences import Difference, Measured, Numbers, compare, difference_cells
-from .units import is_percent, mean_and_spread, numbers
+from .grid.differences import Found, Measured, Numbers, compare, difference_cells, difference_records
+from .units import is_percent, mean_and_spread, metric_record
 
 _CURVES = ("train_loss", "validation_loss", "validation_accuracy")
 _LINES = ("-", "--", "-.", ":")
@@ -181,8 +181,11 @@ def _require_classifier(folder: Path, classifier: Classifier | None) -> Classifi
     return classifier
 
 
-def compare_table(rows: Sequence[ComparedRow], metrics: Sequence[str]) -> str:
-    """The rows with mean and spread over their seeds, and the difference of each to the first, as Markdown.
+Differences = Mapping[tuple[str, str], Mapping[str, Found]]  # of each row and the first, by metric
+
+
+def compare_rows(rows: Sequence[ComparedRow], metrics: Sequence[str]) -> Differences:
+    """The differences of each row to the first.
 
     Args:
         rows: Two or more.
@@ -194,37 +197,43 @@ def compare_table(rows: Sequence[ComparedRow], metrics: Sequence[str]) -> str:
     for metric in metrics:
         if not any(row.values(metric) for row in rows):
             raise ValueError(f"No run has a metric '{metric}': name its split too, such as test.accuracy.")
-    return "\n\n".join([_means_table(rows, metrics), _differences_table(rows, metrics), LAST_LINE])
+    first, *others = rows
+    return {
+        (row.name, first.name): {
+            metric: compare(row.measured(metric), first.measured(metric), metric) for metric in metrics
+        }
+        for row in others
+    }
 
 
-def compare_json(rows: Sequence[ComparedRow], metrics: Sequence[str], labelled: Path | None) -> dict[str, Any]:
+def compare_table(rows: Sequence[ComparedRow], metrics: Sequence[str], differences: Differences) -> str:
+    """The rows with mean and spread over their seeds, and the differences, by `compare_rows`, as Markdown."""
+    return "\n\n".join([_means_table(rows, metrics), _differences_table(differences), LAST_LINE])
+
+
+def compare_json(
+    rows: Sequence[ComparedRow], metrics: Sequence[str], differences: Differences, labelled: Path | None
+) -> dict[str, Any]:
     """The same for table.json, as that of a grid has it; shares of 1, not percent.
 
     Args:
-        rows: As for `compare_table`.
-        metrics: Those of its table.
+        rows: As for `compare_rows`.
+        metrics: As there.
+        differences: By it.
         labelled: The file that all models classified, if there is one.
     """
-    first, *others = rows
-    found = {
-        (row.name, metric): compare(row.measured(metric), first.measured(metric), metric)
-        for row in others
-        for metric in metrics
-    }
     return {
         "files": describe_files([] if labelled is None else [labelled]),
         "rows": {
             row.name: {
                 "seeds": list(row.folders),
-                "metrics": {metric: numbers(values.values()) for metric in metrics if (values := row.values(metric))},
+                "metrics": {
+                    metric: metric_record(values.values()) for metric in metrics if (values := row.values(metric))
+                },
             }
             for row in rows
         },
-        "differences": [
-            {"row": name, "against": first.name, "metric": metric, **asdict(difference)}
-            for (name, metric), difference in found.items()
-            if isinstance(difference, Difference)
-        ],
+        "differences": difference_records(differences),
     }
 
 
@@ -250,14 +259,14 @@ def _means_table(rows: Sequence[ComparedRow], metrics: Sequence[str]) -> str:
     return markdown_table(["row", *metrics, "seeds", "parameters", "tokens a second", "minutes"], lines)
 
 
-def _differences_table(rows: Sequence[ComparedRow], metrics: Sequence[str]) -> str:
-    first, *others = rows
+def _differences_table(differences: Differences) -> str:
     lines = [
-        [row.name, metric, *difference_cells(compare(row.measured(metric), first.measured(metric), metric), metric)]
-        for row in others
-        for metric in metrics
+        [row, metric, *difference_cells(found, metric)]
+        for (row, _), of_metrics in differences.items()
+        for metric, found in of_metrics.items()
     ]
-    return markdown_table(["row", "metric", f"less {first.name} [95 %]", "p (examples)", "p (seeds)"], lines)
+    first = next(other for _, other in differences)
+    return markdown_table(["row", "metric", f"less {first} [95 %]", "p (examples)", "p (seeds)"], lines)
 
 
 def draw_curves(rows: Sequence[ComparedRow]) -> Figure:

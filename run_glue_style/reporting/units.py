@@ -35,7 +35,7 @@ def mean_and_spread(values: Collection[float], metric: str) -> str:
     return mean if spread is None else f"{mean} ± {shown(spread, metric)}"
 
 
-def numbers(values: Collection[float]) -> dict[str, Any]:
+def metric_record(values: Collection[float]) -> dict[str, Any]:
     """The values of a metric with mean and standard deviation, for a table as JSON; shares of 1, not percent."""
     return {
         "values": list(values),

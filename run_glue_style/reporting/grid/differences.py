@@ -1,7 +1,7 @@
 """How much better one row is than another, and how sure that is."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Literal
 
 import numpy as np
@@ -118,6 +118,20 @@ def difference(
         p_examples=p_examples,
         p_seeds=float(stats.ttest_1samp(by_seed, 0).pvalue) if varies else None,
     )
+
+
+def difference_records(differences: Mapping[tuple[str, str], Mapping[str, Found]]) -> list[dict[str, Any]]:
+    """Those that there are, for a table as JSON; shares of 1, not percent.
+
+    Args:
+        differences: By `compare`, of each row and the other one, by metric.
+    """
+    return [
+        {"row": row, "against": other, "metric": metric, **asdict(found)}
+        for (row, other), of_metrics in differences.items()
+        for metric, found in of_metrics.items()
+        if isinstance(found, Difference)
+    ]
 
 
 def difference_cells(found: Found, metric: str) -> list[str]:

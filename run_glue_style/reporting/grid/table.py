@@ -13,12 +13,12 @@ from modeling_dsa.files.markdown import markdown_table
 from modeling_dsa.files.replacing import filled_folder, write_json
 from modeling_dsa.options_dsa import option_help
 from run_glue_style.reporting.rows import read_row
-from run_glue_style.reporting.units import mean_and_spread, numbers
+from run_glue_style.reporting.units import mean_and_spread, metric_record
 from run_glue_style.training.recipe import RunArguments, TrainingRecipe
 from run_glue_style.training.results import have_same_examples, read_example_scores, read_metric
 
 from .definition import BASE, Grid, read_grid
-from .differences import Difference, Found, Measured, Numbers, compare, difference_cells
+from .differences import Found, Measured, Numbers, compare, difference_cells, difference_records
 from .plot import draw_grid
 
 GRID = "grid.yaml"
@@ -92,7 +92,7 @@ class GridTable:
             row: {
                 "options": self.grid.rows[row].options,
                 "seeds": sorted(runs),
-                "metrics": {metric: numbers(self.values(row, metric).values()) for metric in self.grid.metrics},
+                "metrics": {metric: metric_record(self.values(row, metric).values()) for metric in self.grid.metrics},
             }
             for row, runs in self.runs.items()
         }
@@ -100,12 +100,7 @@ class GridTable:
             "title": self.grid.title,
             "script": self.grid.script,
             "rows": rows,
-            "differences": [
-                {"row": row, "against": other, "metric": metric, **asdict(found)}
-                for (row, other), of_metrics in self.differences.items()
-                for metric, found in of_metrics.items()
-                if isinstance(found, Difference)
-            ],
+            "differences": difference_records(self.differences),
         }
 
     def write(self) -> None:
