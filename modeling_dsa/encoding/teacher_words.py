@@ -4,6 +4,7 @@ import hashlib
 import json
 import logging
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,7 @@ from modeling_dsa.text.vocabulary import Choose, Size, token_counts
 from modeling_dsa.text.word_vectors import WordVectors
 
 from .teacher import load_teacher, teacher_caches, teacher_sha256, teacher_width
+from .teacher_characters import characters_of, in_words
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -54,7 +56,8 @@ def vocabulary_from_teacher(
 ) -> tuple[WordTokenizer, WordVectors]:
     """A tokenizer with the vocabulary that is chosen, and the vectors of all its tokens.
 
-    Texts are lower-cased if the teacher reads capital letters as small ones.
+    Texts are lower-cased if the teacher reads capital letters as small ones. An open vocabulary knows the characters of
+    other scripts that the teacher knows, too, and emoji.
 
     Args:
         model: As for `load_teacher`.
@@ -70,6 +73,10 @@ def vocabulary_from_teacher(
     teacher = load_teacher(model)
     capital, small = (np.asarray(teacher.encode([word], show_progress_bar=False)) for word in ("Paris", "paris"))
     vocabulary = choose(lowercase=np.array_equal(capital, small))
+    if vocabulary.pieces:
+        known = {*vocabulary.words, *vocabulary.pieces}
+        others = [char for char in characters_of(teacher, lowercase=vocabulary.lowercase) if char not in known]
+        vocabulary = replace(vocabulary, pieces=[*vocabulary.pieces, *others])
     tokenizer = vocabulary.tokenizer()
     counts = None if frequency_weighting is None else token_counts(vocabulary, tokenizer)
     if or_narrower:
@@ -89,7 +96,8 @@ def teacher_vectors(
     frequency_weighting: float | None = None,
     progress: bool,
 ) -> WordVectors:
-    """The vectors that a teacher gives the tokens of a tokenizer; a piece that continues a word without its `##`.
+    """The vectors that a teacher gives the tokens of a tokenizer; a piece that continues a word without its `##`,
+    an emoji by its name.
 
     What it computes is kept in `dsa-teacher` in the cache of datasets: the runs of a grid, the processes of a run and
     one that goes on find it there.
@@ -115,7 +123,7 @@ def teacher_vectors(
         )
     vocabulary: dict[str, int] = tokenizer.get_vocab()
     tokens = [token for token in sorted(vocabulary, key=vocabulary.__getitem__) if token not in SPECIAL_TOKENS]
-    text_of = {token: token.removeprefix(CONTINUING) or token for token in tokens}
+    text_of = {token: in_words(token.removeprefix(CONTINUING) or token) for token in tokens}
     texts = list(dict.fromkeys(text_of.values()))
     vectors = _components(_encode_once(teacher, texts, progress), size)  # (texts, size)
     index = {text: number for number, text in enumerate(texts)}

@@ -30,6 +30,9 @@ than 64 characters is cut (an address has a few more), because finding pieces ta
 
 import re
 from dataclasses import dataclass, replace
+from functools import cache
+from itertools import chain
+from typing import cast
 
 from tokenizers import PreTokenizedString, Regex, normalizers, pre_tokenizers
 
@@ -159,11 +162,37 @@ def latin_characters(*, lowercase: bool) -> tuple[list[str], list[str]]:
     """
 
     def found(characters: str) -> list[str]:
-        others = normalizers.Replace(Regex(f"[^{characters}]"), "")
-        normalised = normalizer(lowercase=lowercase).normalize_str(" ".join(others.normalize_str(_EVERY_CHARACTER)))
-        return sorted(set(normalised) - {" "})
+        return _normalized_characters(_those_of(characters), lowercase)
 
     return found(rf"{_LATIN.visible}#<>{_SIGNS}"), found(_LATIN.visible)
+
+
+def other_characters(*, lowercase: bool) -> list[str]:
+    """The characters that `latin_characters` leaves out, once they are normalised, in the order of their code points.
+
+    Args:
+        lowercase: As for `normalizer`.
+    """
+    latin = set(chain.from_iterable(latin_characters(lowercase=lowercase)))
+    return [character for character in _normalized_characters(_EVERY_CHARACTER, lowercase) if character not in latin]
+
+
+@cache
+def emoji() -> frozenset[str]:
+    """All emoji of one character but those of text in Latin script, such as `©`, and the parts of others, such as skin
+    tones.
+    """
+    return frozenset(_those_of(r"\p{Emoji}&&[^\p{Emoji_Component}]")) - set(latin_characters(lowercase=False)[0])
+
+
+def _those_of(characters: str) -> str:
+    """The characters inside the brackets of a regular expression in Oniguruma's syntax."""
+    return cast(str, normalizers.Replace(Regex(f"[^{characters}]"), "").normalize_str(_EVERY_CHARACTER))
+
+
+def _normalized_characters(characters: str, lowercase: bool) -> list[str]:
+    normalised = normalizer(lowercase=lowercase).normalize_str(" ".join(characters))
+    return sorted(set(normalised) - {" "})
 
 
 def pre_tokenizer(*, open_vocabulary: bool) -> pre_tokenizers.PreTokenizer:

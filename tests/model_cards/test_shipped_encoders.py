@@ -73,3 +73,12 @@ def test_no_latin_text_is_unknown_and_every_text_has_a_finite_vector(name: str) 
     ids = encoder.tokenizer(latin).input_ids
     assert encoder.tokenizer.unk_token_id not in {index for row in ids for index in row}
     assert np.isfinite(encoder.encode([*latin, "你好，世界", "👩‍👩‍👧 🙂", ""])).all()
+
+
+@pytest.mark.parametrize("name", ENCODERS)
+def test_it_reads_emoji_and_the_letters_that_its_teacher_reads(name: str) -> None:
+    encoder = SentenceEncoder.from_pretrained(str(CARDS / name))
+    assert encoder.tokenizer.tokenize("Мир 日本 ❤️👍") == ["м", "и", "р", "日", "本", "❤", "👍"]
+    dog, car = encoder.encode(["🐶", "🚗"], normalize=True) @ encoder.encode(["a dog", "a car"], normalize=True).T
+    assert dog[0] > 0.5 > dog[1]
+    assert car[1] > 0.5 > car[0]

@@ -9,7 +9,7 @@ import pytest
 from sklearn.decomposition import PCA
 
 from modeling_dsa.encoding import teacher_words
-from modeling_dsa.encoding.teacher import load_teacher
+from modeling_dsa.encoding.teacher import load_teacher, teacher_width
 from modeling_dsa.encoding.teacher_words import teacher_name, teacher_vectors, vocabulary_from_teacher
 from modeling_dsa.text.tokenization import build_tokenizer
 from modeling_dsa.text.vocabulary import Size, vocabulary_of_texts
@@ -17,7 +17,9 @@ from modeling_dsa.text.vocabulary import Size, vocabulary_of_texts
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
-SHIPPED = Path(__file__).parents[3] / "model_cards" / "dsa-snli"  # any sentence-transformers model can teach
+CARDS = Path(__file__).parents[3] / "model_cards"
+OPEN = CARDS / "dsa-mini-en"  # reads all Latin script, and characters of others
+SHIPPED = CARDS / "dsa-snli"  # any sentence-transformers model can teach
 WORDS = ["a", "man", "dog", "runs", "sleeps", "red", "guitar", "water", "street", "girl"]
 
 
@@ -90,6 +92,16 @@ def test_frequent_words_weigh_less_when_asked(teacher: "SentenceTransformer") ->
     # Of eight tokens, `a` is four and two are unknown.
     shares = np.array([4, 1, 1]) / 8
     np.testing.assert_allclose(weighted.vectors, plain.vectors * (0.5 / (0.5 + shares))[:, None], rtol=1e-5)
+
+
+def test_an_open_vocabulary_has_the_teachers_characters_and_emoji() -> None:
+    teacher = load_teacher(str(OPEN))
+    choose = partial(vocabulary_of_texts, ["A dog 🎃 barks", "A man 日 sleeps"], Size(words=20, pieces=5))
+    tokenizer, vectors = vocabulary_from_teacher(str(OPEN), choose, teacher_width(teacher), progress=False)
+    assert tokenizer.tokenize("α愛日🎃❤️鬱🏽") == ["α", "愛", "日", "🎃", "❤", "[UNK]", "[UNK]"]
+    row = dict(zip(vectors.words, vectors.vectors, strict=True))
+    names = {"❤": "heavy black heart", "🎃": "jack-o-lantern", "α": "α", "愛": "愛"}
+    np.testing.assert_allclose([row[token] for token in names], teacher.encode(list(names.values())), atol=1e-5)
 
 
 def test_sizes_that_cannot_be_are_refused(teacher: "SentenceTransformer") -> None:
