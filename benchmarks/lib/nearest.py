@@ -6,13 +6,18 @@ from numpy.typing import NDArray
 from .peers import Vectors
 
 NEAREST = 10
+_AT_ONCE = 1000  # queries, so that their cosines fit into memory
 
 
 def nearest(queries: Vectors, sentences: Vectors, own: NDArray[np.int64]) -> NDArray[np.int64]:
     """Indices of the ten sentences nearest to each query, but for its own; vectors at length 1. (queries, 10)"""
-    cosines = queries @ sentences.T  # (queries, sentences)
-    cosines[np.arange(len(own)), own] = -np.inf
-    return np.argpartition(-cosines, NEAREST - 1, axis=1)[:, :NEAREST]
+    found = np.empty((len(own), NEAREST), np.int64)
+    for start in range(0, len(own), _AT_ONCE):
+        part = slice(start, start + _AT_ONCE)
+        cosines = queries[part] @ sentences.T  # (part, sentences)
+        cosines[np.arange(len(cosines)), own[part]] = -np.inf
+        found[part] = np.argpartition(-cosines, NEAREST - 1, axis=1)[:, :NEAREST]
+    return found
 
 
 def recall(expected: NDArray[np.int64], found: NDArray[np.int64]) -> float:
