@@ -32,7 +32,6 @@ import re
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import chain
-from typing import cast
 
 from tokenizers import PreTokenizedString, Regex, normalizers, pre_tokenizers
 
@@ -187,7 +186,7 @@ def emoji() -> frozenset[str]:
 
 def _those_of(characters: str) -> str:
     """The characters inside the brackets of a regular expression in Oniguruma's syntax."""
-    return cast(str, normalizers.Replace(Regex(f"[^{characters}]"), "").normalize_str(_EVERY_CHARACTER))
+    return normalizers.Replace(Regex(f"[^{characters}]"), "").normalize_str(_EVERY_CHARACTER)
 
 
 def _normalized_characters(characters: str, lowercase: bool) -> list[str]:
