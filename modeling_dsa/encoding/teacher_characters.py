@@ -1,5 +1,6 @@
 """What an open vocabulary knows beyond Latin script: the characters that its teacher reads, and emoji."""
 
+import json
 import unicodedata
 from typing import TYPE_CHECKING
 
@@ -10,16 +11,14 @@ from modeling_dsa.text.word_rules import emoji, other_characters
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
-_NO_TOKENS = {"▁"}  # SentencePiece's mark of a word's beginning, where it stands alone
-_UNKNOWN = {"[UNK]", "<unk>"}
+_WORD_BEGINS = {"▁", "Ġ"}  # marks of SentencePiece and of byte-level BPE, where they are tokens of their own
 
 
 def characters_of(teacher: "SentenceTransformer", *, lowercase: bool) -> list[str]:
     """Characters of other scripts that a teacher reads as one token, and all emoji, in the order of their code points.
 
     Args:
-        teacher: As `load_teacher` gives it. Of one whose tokenizer is none of the `tokenizers` library it is not known
-            what it reads: there are the emoji alone.
+        teacher: As `load_teacher` gives it. If its tokenizer is not of the `tokenizers` library, only emoji are given.
         lowercase: As for `build_tokenizer`.
     """
     found = set(emoji())
@@ -28,14 +27,23 @@ def characters_of(teacher: "SentenceTransformer", *, lowercase: bool) -> list[st
         alone = Tokenizer.from_str(backend.to_str())
         alone.no_padding()
         alone.no_truncation()
+        unknown = _unknown_id(alone)
         others = other_characters(lowercase=lowercase)
         for character, encoding in zip(others, alone.encode_batch(others, add_special_tokens=False), strict=True):
-            tokens = [token for token in encoding.tokens if token not in _NO_TOKENS]
-            if len(tokens) == 1 and tokens[0] not in _UNKNOWN:
+            read = zip(encoding.tokens, encoding.ids, strict=True)
+            ids = [index for token, index in read if token not in _WORD_BEGINS]
+            if len(ids) == 1 and ids[0] != unknown:
                 found.add(character)
     return sorted(found)
 
 
 def in_words(token: str) -> str:
     """What a teacher is given of a token: of an emoji its name in Unicode, as few teachers know emoji; else itself."""
-    return unicodedata.name(token, token).lower() if token in emoji() else token
+    return unicodedata.name(token).lower() if token in emoji() else token
+
+
+def _unknown_id(tokenizer: Tokenizer) -> int | None:
+    """The id of what a tokenizer does not know. One of bytes knows everything."""
+    model = json.loads(tokenizer.to_str())["model"]  # no property has it of a Unigram model
+    index: int | None = model.get("unk_id")
+    return index if index is not None else tokenizer.token_to_id(model.get("unk_token") or "")

@@ -40,7 +40,7 @@ def build_tokenizer(words: Iterable[str], *, lowercase: bool, pieces: Iterable[s
 
     Without `pieces` every other word becomes `[UNK]`. With them the vocabulary is open: another word becomes the
     longest pieces that it can be read as, from its start on, and single characters in the last resort. Then nothing in
-    Latin script is `[UNK]`; a character of another script is one token, and known if it is among `words`.
+    Latin script is `[UNK]`; a character of another script is one token, and known if it is among `words` or `pieces`.
 
     One text is encoded as `A`, a pair as `A [SEP] B` with token_type_ids 0 for A and the separator, 1 for B. Nothing is
     truncated. Special tokens that stand in a text are read as such, so one text can carry a pair: `A [SEP] B`.
@@ -49,8 +49,9 @@ def build_tokenizer(words: Iterable[str], *, lowercase: bool, pieces: Iterable[s
         words: The vocabulary; the first word gets id 3, after `SPECIAL_TOKENS`. Words that the splitting never gives
             (see `word_rules`) do no harm.
         lowercase: Lower-case every text first: True for lower-case vectors (GloVe 6B), False for cased ones (840B).
-        pieces: Parts of words, as `learn_pieces` gives them: `##ing` continues a word, `un` begins one. Their ids
-            follow those of the words, and then come the characters of Latin script that are not among either.
+        pieces: Parts of words, as `learn_pieces` gives them: `##ing` continues a word, `un` begins one; and
+            characters of other scripts. Their ids follow those of the words, and then come the characters of Latin
+            script that are not among either.
 
     Raises:
         ValueError: A word is empty, is a special token, is spelled like a piece or comes twice.

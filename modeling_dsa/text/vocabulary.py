@@ -39,7 +39,7 @@ class Vocabulary:
 
     Attributes:
         words: Distinct words, the most frequent ones or the first of a list at the front.
-        pieces: The pieces of other words; without any the vocabulary is closed.
+        pieces: The pieces of other words, and characters of other scripts; without any the vocabulary is closed.
         lowercase: Whether texts are lower-cased.
         counts: How often each word of the texts occurs, those that are not among `words` too; empty for a list.
     """

@@ -29,6 +29,7 @@ than 64 characters is cut (an address has a few more), because finding pieces ta
 """
 
 import re
+import unicodedata
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import chain
@@ -161,7 +162,7 @@ def latin_characters(*, lowercase: bool) -> tuple[list[str], list[str]]:
     """
 
     def found(characters: str) -> list[str]:
-        return _normalized_characters(_those_of(characters), lowercase)
+        return _normalized_characters(_those_of(characters), lowercase=lowercase)
 
     return found(rf"{_LATIN.visible}#<>{_SIGNS}"), found(_LATIN.visible)
 
@@ -173,15 +174,22 @@ def other_characters(*, lowercase: bool) -> list[str]:
         lowercase: As for `normalizer`.
     """
     latin = set(chain.from_iterable(latin_characters(lowercase=lowercase)))
-    return [character for character in _normalized_characters(_EVERY_CHARACTER, lowercase) if character not in latin]
+    return [
+        character
+        for character in _normalized_characters(_EVERY_CHARACTER, lowercase=lowercase)
+        if character not in latin
+    ]
 
 
 @cache
 def emoji() -> frozenset[str]:
-    """All emoji of one character but those of text in Latin script, such as `©`, and the parts of others, such as skin
-    tones.
+    """Emoji of one character, without signs of Latin text (`©`) and without parts of other emoji (skin tones).
+
+    They are those that Python has a name for: 3.11 knows Unicode 14, and a later one a few more.
     """
-    return frozenset(_those_of(r"\p{Emoji}&&[^\p{Emoji_Component}]")) - set(latin_characters(lowercase=False)[0])
+    found = _normalized_characters(_those_of(r"\p{Emoji}&&[^\p{Emoji_Component}]"), lowercase=True)
+    named = frozenset(character for character in found if unicodedata.name(character, ""))
+    return named - set(latin_characters(lowercase=True)[0])
 
 
 def _those_of(characters: str) -> str:
@@ -189,7 +197,7 @@ def _those_of(characters: str) -> str:
     return normalizers.Replace(Regex(f"[^{characters}]"), "").normalize_str(_EVERY_CHARACTER)
 
 
-def _normalized_characters(characters: str, lowercase: bool) -> list[str]:
+def _normalized_characters(characters: str, *, lowercase: bool) -> list[str]:
     normalised = normalizer(lowercase=lowercase).normalize_str(" ".join(characters))
     return sorted(set(normalised) - {" "})
 
