@@ -90,7 +90,8 @@ def _add_vocabulary(group: "argparse._ArgumentGroup") -> None:
         type=whole_number(0, 1_000_000),
         metavar="N",
         help="Split other words into N pieces that are learnt from the same words, and into single characters; 0 reads "
-        "them as [UNK]. Default: 8000 with a teacher, 0 with a file.",
+        "them as [UNK]. With a teacher, emoji and the characters of other scripts that it reads come, too. Default: "
+        "8000 with a teacher, 0 with a file.",
     )
     group.add_argument(
         "--frequency_weighting",

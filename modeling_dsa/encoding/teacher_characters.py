@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from tokenizers import Tokenizer
 
+from modeling_dsa.batching_dsa import TextTokenizer
 from modeling_dsa.text.word_rules import emoji, other_characters
 
 if TYPE_CHECKING:
@@ -24,14 +25,13 @@ def characters_of(teacher: "SentenceTransformer", *, lowercase: bool) -> list[st
     found = set(emoji())
     backend = getattr(teacher.tokenizer, "backend_tokenizer", teacher.tokenizer)
     if isinstance(backend, Tokenizer):
-        alone = Tokenizer.from_str(backend.to_str())
-        alone.no_padding()
-        alone.no_truncation()
-        unknown = _unknown_id(alone)
+        content = backend.to_str()
+        copy = Tokenizer.from_str(content)  # the teacher's own keeps its padding, which its hash knows
+        begins, unknown = {copy.token_to_id(mark) for mark in _WORD_BEGINS}, _unknown_id(copy, content)
         others = other_characters(lowercase=lowercase)
-        for character, encoding in zip(others, alone.encode_batch(others, add_special_tokens=False), strict=True):
-            read = zip(encoding.tokens, encoding.ids, strict=True)
-            ids = [index for token, index in read if token not in _WORD_BEGINS]
+        rows, _ = TextTokenizer(copy).rows([*others], with_types=False, add_special_tokens=False)
+        for character, row in zip(others, rows, strict=True):
+            ids = [index for index in row if index not in begins]
             if len(ids) == 1 and ids[0] != unknown:
                 found.add(character)
     return sorted(found)
@@ -42,8 +42,8 @@ def in_words(token: str) -> str:
     return unicodedata.name(token).lower() if token in emoji() else token
 
 
-def _unknown_id(tokenizer: Tokenizer) -> int | None:
-    """The id of what a tokenizer does not know. One of bytes knows everything."""
-    model = json.loads(tokenizer.to_str())["model"]  # no property has it of a Unigram model
+def _unknown_id(tokenizer: Tokenizer, content: str) -> int | None:
+    """The id of what a tokenizer, with its content as JSON, does not know. One of bytes knows everything."""
+    model = json.loads(content)["model"]  # no property has it of a Unigram model
     index: int | None = model.get("unk_id")
     return index if index is not None else tokenizer.token_to_id(model.get("unk_token") or "")

@@ -46,7 +46,8 @@ class ModelArguments:
     pieces: int | None = option(
         None,
         "With teacher:MODEL, split other words into so many pieces that are learnt from the same words, and into "
-        "single characters; 0 reads them as [UNK]; default: 8000.",
+        "single characters; 0 reads them as [UNK]; default: 8000. Emoji and the characters of other scripts that the "
+        "teacher reads come, too.",
         counted(0, 1_000_000),
     )
     frequency_weighting: float | None = option(
